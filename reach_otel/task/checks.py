@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from reach_otel.task.source import Location
 from reach_otel.task.task import Task, dependencies
 
 Finding: TypeAlias = tuple[Location, str]
+
+_PREFIX = re.compile(r"^(?:mcp__[^_]+(?:_[^_]+)*?__|functions\.)")
 
 SIZE_ADVISED = (10, 15)
 SHARES_ADVISED: dict[str, tuple[float, float]] = {"must": (0.6, 0.7), "optional": (0.2, 0.3), "fallback": (0.1, 0.2)}
@@ -227,6 +230,18 @@ def _uncovered_fallback(task: Task) -> Iterator[tuple[Literal["warning", "advice
             yield "advice", "no_covers", message, milestone.line
 
 
+def _prefixed_tools(task: Task) -> Iterator[tuple[Literal["warning", "advice"], str, str, int]]:
+    """Spans are read under the bare name, whatever server or client put before it; so a pattern with a prefix never fits."""
+    for part in (*task.milestones, *task.traps):
+        for tool in part.condition.tools:
+            bare = _PREFIX.sub("", tool)
+            if bare != tool:
+                message = (
+                    f'tool "{tool}" never comes under this name; spans are read without the prefix: write "{bare}"'
+                )
+                yield "warning", "prefixed_tool", message, part.line
+
+
 def _sizes(task: Task) -> Iterator[tuple[Literal["warning", "advice"], str, str, int]]:
     if not task.milestones:
         return
@@ -247,5 +262,6 @@ _RULES: tuple[_Rule, ...] = (
     _unverifiable,
     _used_in_last_layer,
     _uncovered_fallback,
+    _prefixed_tools,
     _sizes,
 )

@@ -23,6 +23,7 @@ def milestones(*lines: str) -> str:
     ("text", "expected"),
     [
         (milestones("id: a, verify: {tool: x}"), set()),
+        (milestones("id: a, verify: {tool: mcp__crm__look_up}"), {("warning", "prefixed_tool", 4)}),
         ("task: t\nmilestones: [{id: a, verify: {tool: x}}]", {("warning", "no_match", 0)}),
         (
             milestones("id: a, type: optional, verify: {tool: x}", "id: b, depends_on: [a], verify: {tool: y}"),
