@@ -34,6 +34,7 @@ _TOKEN = re.compile(
 )
 _MACRO = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _PATHS_MAX = 32
+_END: Final = ("end", None)
 
 
 def check_expression(source: str) -> str:
@@ -45,9 +46,9 @@ def check_expression(source: str) -> str:
 class Expression:
     """A compiled expression with what it mentions.
 
-    ``variables`` are names of :data:`VARIABLES`; ``members`` the only members of a variable that it looks at (no entry: all
-    of it); ``constants`` its text and number literals; ``tools`` the literals it compares ``tool`` with; ``constant`` its value
-    when it mentions no variable, else ``None``.
+    ``variables`` are names of :data:`VARIABLES`; ``members`` the only members of a variable that it looks at (without an
+    entry, all of it); ``constants`` its text and number literals; ``tools`` the literals it compares ``tool`` with;
+    ``constant`` its value when it mentions no variable, else ``None``.
     """
 
     __slots__ = ("_paths", "_program", "constant", "constants", "members", "source", "tools", "variables")
@@ -180,13 +181,12 @@ def _members(tokens: list[tuple[str, Any]], name: str) -> frozenset[str] | None:
     for place, token in enumerate(tokens):
         if token != ("name", name) or (place and tokens[place - 1] == ("sign", ".")):
             continue
-        sign, part, follows = (*tokens[place + 1 : place + 4], None, None, None)[:3]
-        if sign == ("sign", ".") and part is not None and part[0] == "name" and follows != ("sign", "("):
-            members.add(part[1])
-        elif sign == ("sign", "[") and part is not None and part[0] == "literal" and follows == ("sign", "]"):
-            members.add(part[1])
-        else:
+        sign, (sort, member), follows = [*tokens[place + 1 : place + 4], _END, _END, _END][:3]
+        dotted = sign == ("sign", ".") and sort == "name" and follows != ("sign", "(")
+        keyed = sign == ("sign", "[") and sort == "literal" and follows == ("sign", "]")
+        if not dotted and not keyed:
             return None
+        members.add(member)
     return frozenset(members) if all(isinstance(member, str) for member in members) else None
 
 

@@ -231,15 +231,14 @@ def _uncovered_fallback(task: Task) -> Iterator[tuple[Literal["warning", "advice
 
 
 def _prefixed_tools(task: Task) -> Iterator[tuple[Literal["warning", "advice"], str, str, int]]:
-    """Spans are read under the bare name, whatever server or client put before it; so a pattern with a prefix never fits."""
-    for part in (*task.milestones, *task.traps):
-        for tool in part.condition.tools:
+    """Find patterns that never fit, as spans are read under the bare name, whatever was put before it."""
+    places = [(m.condition, m.line) for m in task.milestones] + [(t.condition, t.line) for t in task.traps]
+    for condition, line in places:
+        for tool in condition.tools:
             bare = _PREFIX.sub("", tool)
             if bare != tool:
-                message = (
-                    f'tool "{tool}" never comes under this name; spans are read without the prefix: write "{bare}"'
-                )
-                yield "warning", "prefixed_tool", message, part.line
+                message = f'tool "{tool}" never comes under this name; spans are read without the prefix: give "{bare}"'
+                yield "warning", "prefixed_tool", message, line
 
 
 def _sizes(task: Task) -> Iterator[tuple[Literal["warning", "advice"], str, str, int]]:

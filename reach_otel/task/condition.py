@@ -98,9 +98,9 @@ class View:
         return None
 
     def _context_for(self, expression: Expression) -> Context:
-        """Give the shared context what this expression looks at; a large result is not converted for one member of it."""
+        """Give the shared context what this expression looks at, and no more: a large result is dear to convert."""
         if self._context is None:
-            from cel import Context
+            from cel import Context  # noqa: PLC0415 - slow to import: only for tasks that use CEL
 
             self._context = Context()
         for name in expression.variables:
