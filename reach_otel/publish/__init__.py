@@ -1,0 +1,1 @@
+"""Tell the world what the engine said: metrics, live gauges, finished records."""
