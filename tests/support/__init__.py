@@ -1,0 +1,1 @@
+"""Build spans and steps for tests."""
