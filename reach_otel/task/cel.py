@@ -46,8 +46,8 @@ def check_expression(source: str) -> str:
 class Expression:
     """A compiled expression with what it mentions.
 
-    ``variables`` are names of :data:`VARIABLES`; ``members`` the only members of a variable that it looks at (without an
-    entry, all of it); ``constants`` its text and number literals; ``tools`` the literals it compares ``tool`` with;
+    ``variables`` are names of :data:`VARIABLES`; ``members`` the only members of a variable that it looks at (without
+    an entry, all of it); ``constants`` its text and number literals; ``tools`` the literals it compares ``tool`` with;
     ``constant`` its value when it mentions no variable, else ``None``.
     """
 

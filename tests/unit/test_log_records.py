@@ -37,7 +37,7 @@ def chat(tracer: Tracer, logs: LoggerProvider, *messages: tuple[str, Any]) -> No
 
 
 def test_a_call_that_only_log_records_tell_of_is_scored() -> None:
-    """A call and its result, told in log records alone, reach the milestone; the application's own log is left alone."""
+    """A call and its result, told in log records alone, reach the milestone; the application's log is left alone."""
     engine = Engine(Tasks([load_task_text(TASK)]))
     worker = Worker(lambda _: Scoring(engine, []))
     spans, logs = TracerProvider(), LoggerProvider()
