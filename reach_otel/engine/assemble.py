@@ -53,7 +53,7 @@ class Assembly:
         "_strays",
         "actions",
         "asks",
-        "ended",
+        "gave_up",
         "recalled",
     )
 
@@ -62,9 +62,9 @@ class Assembly:
         self._actions_max = actions_max
         self.asks = Asks()
         self.recalled: list[tuple[Answer, int]] = []  # results of earlier runs in the history, and when they were read
-        self.ended = False  # calls with neither a span nor an answer were given up
+        self.gave_up: tuple[int | None, int] = (None, 0)  # by when calls were given up, of how many
         self._answered: set[int] = set()  # id() of calls whose answer was seen
-        self._derived: dict[str, list[Asked]] = {}  # calls with an answer and no span, by plain name and by id
+        self._derived: dict[str, list[Asked]] = {}  # calls with no span, by plain name
         self._ids: dict[str, tuple[int, int]] = {}  # call id -> earliest and latest end of an action with it
         self._settled: dict[str, int] = {}  # key -> how many calls have it, all answered; what repeats it says nothing
         self._mute: set[str] = set()  # call ids of actions whose span has no result
@@ -75,8 +75,11 @@ class Assembly:
 
     # The definition.
 
-    def rebuild(self, steps: Iterable[Step], tree: Tree, *, ended: bool) -> None:
-        """Assemble the actions of a whole set of steps, given in the order of their end."""
+    def rebuild(self, steps: Iterable[Step], tree: Tree, *, over_ns: int | None) -> None:
+        """Assemble the actions of a whole set of steps, given in the order of their end.
+
+        Calls asked for by ``over_ns`` that left neither a span nor an answer are given up: they failed.
+        """
         Assembly.__init__(self, self._actions_max)
         ordered = list(steps)
         self.actions = [_merge(group) for group in _groups(ordered, tree)]
@@ -101,11 +104,10 @@ class Assembly:
                 complete(asked.action, asked, answered[0] if answered else None)
             elif answered is not None:
                 self._add_derived(asked, *answered)
-            elif ended:
-                self.ended = True
+            elif over_ns is not None and asked.end_ns <= (over_ns if tree.agents else min(over_ns, latest_model_ns)):
                 # A model call alone in its trace says nothing of what became of the calls that it asked for.
-                if tree.agents or asked.end_ns <= latest_model_ns:
-                    self._add_derived(asked, None, asked.end_ns)
+                self._add_derived(asked, None, asked.end_ns)
+        self.gave_up = (over_ns, len(self.asks.all))
         self._answer_strays()
         for action in self.actions:
             if action.derived and action.kind == "tool":
@@ -135,7 +137,7 @@ class Assembly:
             return self._extend_tool(step, tree, awaited)
         if step.kind in ("model", "content"):
             return self._extend_model(step, tree)
-        return Effect.REBUILD if is_put_off(step) and self.asks.open else Effect.NONE
+        return Effect.REBUILD if is_put_off(step) and self.asks.all else Effect.NONE
 
     def _extend_tool(self, step: Step, tree: Tree, awaited: bool) -> Effect:
         if awaited or tree.tool_above(step.span_id) is not None:
@@ -167,7 +169,8 @@ class Assembly:
             return True
         if action.call_id is None:
             return action.start_ns < self._latest_start_ns
-        return action.call_id in self._derived or len(self.asks.named(action.call_id)) > 1
+        asked = self.asks.named(action.call_id)
+        return len(asked) > 1 or (len(asked) == 1 and asked[0].action is not None)
 
     def _extend_model(self, step: Step, tree: Tree) -> Effect:
         if step.calls and step.start_ns <= self._latest_start_ns:
@@ -188,8 +191,8 @@ class Assembly:
                 if len(self.actions) > 1 and action.key < self.actions[-2].key:
                     return Effect.REBUILD
                 effect = Effect.APPENDED
-            elif not asked.action.has_result and (answer.result is not None or not answer.ok):
-                return Effect.REBUILD
+            elif asked.action.derived or (not asked.action.has_result and (answer.result is not None or not answer.ok)):
+                return Effect.REBUILD  # it was given up, or lacks what the answer tells
         return effect
 
     # Shared by both.
@@ -234,11 +237,13 @@ class Assembly:
     def _add_derived(self, asked: Asked, answer: Answer | None, at_ns: int) -> Action:
         action = derive(asked, answer, at_ns)
         self.asks.close(asked, action)
-        for key in (asked.name, asked.call.id):
-            if key is not None:
-                self._derived.setdefault(key, []).append(asked)
+        self._derived.setdefault(asked.name, []).append(asked)
         self.actions.append(action)
         return action
+
+    def would_give_up(self, over_ns: int) -> bool:
+        """Say whether a rebuilding would give up calls which are open now."""
+        return self.asks.open > 0 and self.gave_up != (over_ns, len(self.asks.all)) and self.asks.has_open_by(over_ns)
 
     def _note(self, action: Action) -> None:
         self._latest_start_ns = max(self._latest_start_ns, action.start_ns)

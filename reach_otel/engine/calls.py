@@ -96,6 +96,10 @@ class Asks:
                 fitting.append(asked)
         return fitting
 
+    def has_open_by(self, at_ns: int) -> bool:
+        """Say whether some open call was asked for by a time."""
+        return any(asked.end_ns <= at_ns for calls in self._open.values() for asked in calls)
+
     def by_name_alone(self, asked: Asked, action: Action) -> bool:
         """Say whether the tool's name is enough: it is until the same agent asks for something else."""
         return action.start_ns < self._asks_again_ns(asked)

@@ -106,7 +106,7 @@ def final_output(run: Run, ordered: Sequence[Step]) -> str | None:
     An agent whose parent was never seen may have been an inner one: one with nothing above it goes first.
     """
     tree = run.tree
-    outer = sorted(tree.outer_agents(), key=lambda a: (tree.is_rooted(a.span_id), a.end_ns, a.span_id))
+    outer = sorted(tree.outer_agents(), key=lambda a: (a.span_id in tree.rooted, a.end_ns, a.span_id))
     for agent in (*reversed(outer), *reversed(tree.line_agents())):
         if agent.output is not None:
             return agent.output

@@ -88,8 +88,7 @@ class Run:
 
     def add(self, step: Step) -> None:
         """Add a step that is not there yet."""
-        awaited = self.tree.expects(step.span_id)
-        self.tree.add(step)
+        awaited = self.tree.add(step)
         if step.kind == "other" and not is_put_off(step):
             if awaited and not self._stale:
                 self._stale = self.plan.asks_agent or self.tree.tool_above(step.span_id) is not None
@@ -106,7 +105,7 @@ class Run:
     def _follow(self, step: Step, awaited: bool) -> bool:
         """Fold a step that ended after all others; says whether that was possible, or all must be folded anew."""
         key = step_key(step)
-        if key < self._latest or self.assembly.ended or (step.kind == "agent" and awaited and self.plan.asks_agent):
+        if key < self._latest or (step.kind == "agent" and awaited and self.plan.asks_agent):
             return False
         self._latest = key
         before = len(self.assembly.actions)
@@ -193,11 +192,19 @@ class Run:
 
     def settle(self, *, final: bool = False) -> None:
         """Fold anew if something arrived that changes what was folded; ``final``: nothing more will come."""
-        ended = final or (bool(self.assembly.asks.open or self._stale) and self.is_over)
-        if self._stale or (ended and self.assembly.asks.open and not self.assembly.ended):
-            self._refold(ended=ended)
+        if final or self._stale or self.assembly.asks.open:
+            over_ns = FOREVER_NS if final else self._over_ns()
+            if self._stale or (over_ns is not None and self.assembly.would_give_up(over_ns)):
+                self._refold(over_ns)
 
-    def _refold(self, *, ended: bool) -> None:
+    def _over_ns(self) -> int | None:
+        """Return the Unix time by which the run had ended, if it has; another turn of a conversation may follow it."""
+        if not self.is_over:
+            return None
+        rooted = self.tree.rooted
+        return max((a.end_ns for a in self.tree.outer_agents() if a.span_id in rooted), default=FOREVER_NS)
+
+    def _refold(self, over_ns: int | None) -> None:
         self._stale = True  # also if what follows fails
         self._views = []
         self._start_over()
@@ -205,7 +212,7 @@ class Run:
         self._latest = step_key(steps[-1]) if steps else (-1, -1, "")
         if self.plan.traces_values:
             self._read_all(steps)
-        self.assembly.rebuild(steps, self.tree, ended=ended)
+        self.assembly.rebuild(steps, self.tree, over_ns=over_ns)
         if self.plan.traces_values:
             for answer, at_ns in self.assembly.recalled:
                 self.sources.add_result(answer.result, at_ns)
@@ -277,12 +284,17 @@ class Run:
         """Name the agent whose run this is: the outermost one that has a name, else the earliest named."""
         if len(self.evidence.agents) < 2:
             return self.evidence.agents[0] if self.evidence.agents else None
-        named = [a for a in self.tree.outer_agents() if a.agent is not None]
-        if named:  # one with nothing above it goes first: another may be an inner one whose parent was lost
-            return next((a for a in named if self.tree.is_rooted(a.span_id)), named[0]).agent
-        named = [s for s in self.tree.agents.values() if s.agent is not None]
-        named = named or [s for s in self.steps.values() if s.agent is not None]
-        return min(named, key=lambda s: (s.start_ns, s.span_id)).agent if named else None
+        outer, rooted = self.tree.outer_agents(), self.tree.rooted
+        if rooted:  # these go first: another may be an inner one whose parent was lost
+            named = next((a.agent for a in outer if a.agent is not None and a.span_id in rooted), None)
+            if named is not None:
+                return named
+        named = next((a.agent for a in outer if a.agent is not None), None)
+        if named is not None:
+            return named
+        inner = [s for s in self.tree.agents.values() if s.agent is not None]
+        inner = inner or [s for s in self.steps.values() if s.agent is not None]
+        return min(inner, key=lambda s: (s.start_ns, s.span_id)).agent if inner else None
 
     def summary(self) -> RunSummary:
         """Show the run in small."""

@@ -93,7 +93,7 @@ class AgentScope:
             known = KnownTrace(Tree(), {}, {}, set())
             _remember(self._traces, step.trace_id, known, self._traces_max)
         tree = known.tree
-        if step.span_id not in tree:
+        if step.span_id not in tree.parents:
             tree.add(outline(step, kind=step.kind))
             known.spans[step.span_id] = outline(step)
         run_id = _run_of(tree, step.trace_id, step.span_id)

@@ -193,6 +193,8 @@ class Sources:
             return True
         if self._indexed < len(self._phrases):
             self._index()
+        if value.isascii() and value.isalnum():  # one token
+            return self._tokens.get(value, at_ns + 1) <= at_ns
         parts = tokens(value)
         if any(self._tokens.get(part, at_ns + 1) > at_ns for part in parts):
             return False

@@ -126,7 +126,7 @@ class Engine:
                 self._set_aside(run_id, step)
                 return False
             run = self._open(run_id, step, now_ns, events)
-        if step.span_id in run.tree:
+        if step.span_id in run.tree.parents:
             events.append(Counted("duplicate", "span"))
             return False
         if not self._has_room(run, step):
@@ -135,12 +135,15 @@ class Engine:
             return False
         self._runs.put(run)
         touched[run_id] = touched.get(run_id, False) or step.kind != "other"
-        self._see(run, step)
+        self._enter(run, step)
         return True
 
     def _see(self, run: Run | None, step: Step) -> None:
-        if run is None or step.span_id in run.tree:
-            return
+        """Show a run a span that it may know already."""
+        if run is not None and step.span_id not in run.tree.parents:
+            self._enter(run, step)
+
+    def _enter(self, run: Run, step: Step) -> None:
         if run.evidence.add(step, self._chooser):
             self._choose_task(run)
         run.add(step)
@@ -153,7 +156,7 @@ class Engine:
         if step.kind in ACTION_KINDS:
             return run.tool_steps < self._limits.actions_max
         if step.kind == "other":
-            return len(run.tree) < SPANS_MAX
+            return len(run.tree.parents) < SPANS_MAX
         return len(run.steps) < self._limits.steps_max
 
     # Opening, merging, making room.

@@ -14,7 +14,7 @@ SPANS_MAX = 50_000  # of one run
 class Tree:
     """Know the parent of every span of a run, also of those that are no step of interest."""
 
-    __slots__ = ("_ended", "_open", "_outer", "_remote", "agents", "awaited", "parents", "tools", "tops")
+    __slots__ = ("_ended", "_open", "_outer", "_remote", "agents", "awaited", "parents", "rooted", "tools", "tops")
 
     def __init__(self) -> None:
         self.parents: dict[str, str | None] = {}  # of each span seen
@@ -28,19 +28,13 @@ class Tree:
         # not: in another process, or none at all ("").
         self._open: dict[str, list[Step]] = {}
         self._ended: dict[str, list[Step]] = {}
+        self.rooted: set[str] = set()  # span ids of the latter
 
-    def __contains__(self, span_id: str) -> bool:
-        return span_id in self.parents
-
-    def __len__(self) -> int:
-        return len(self.parents)
-
-    def add(self, step: Step) -> None:
-        """Add a span."""
+    def add(self, step: Step) -> bool:
+        """Add a span; says whether one seen earlier lies right beneath it."""
         parent_id = step.parent_id
+        awaited = step.span_id in self.awaited or step.span_id in self._remote
         self.parents[step.span_id] = parent_id
-        self.awaited.discard(step.span_id)
-        self._remote.discard(step.span_id)
         if parent_id is None or step.parent_remote:
             self.tops[step.span_id] = step.ok
         if parent_id is not None and parent_id not in self.parents:
@@ -49,11 +43,16 @@ class Tree:
             self.agents[step.span_id] = step
         elif step.kind in ACTION_KINDS:
             self.tools[step.span_id] = step
-        for agent in (*self._open.pop(step.span_id, ()), *self._ended.pop(step.span_id, ())):
-            self._outer.remove(agent)
-            self._place(agent)
+        if awaited:
+            self.awaited.discard(step.span_id)
+            self._remote.discard(step.span_id)
+            for agent in (*self._open.pop(step.span_id, ()), *self._ended.pop(step.span_id, ())):
+                self._outer.remove(agent)
+                self.rooted.discard(agent.span_id)
+                self._place(agent)
         if step.kind == "agent":
             self._place(step)
+        return awaited
 
     def _place(self, agent: Step) -> None:
         """Enter an agent among the outer ones, if it is one."""
@@ -62,6 +61,8 @@ class Tree:
         insort(self._outer, agent, key=_by_start)
         missing, is_local = self.missing_above(agent.span_id)
         (self._open if is_local else self._ended).setdefault(missing, []).append(agent)
+        if not is_local:
+            self.rooted.add(agent.span_id)
 
     def restore(self, steps: Iterable[Step], parents: dict[str, str | None], tops: dict[str, bool]) -> None:
         """Become the tree of these spans, of which ``steps`` are those of interest."""
@@ -78,7 +79,7 @@ class Tree:
         self._place_all()
 
     def _place_all(self) -> None:
-        self._outer, self._open, self._ended = [], {}, {}
+        self._outer, self._open, self._ended, self.rooted = [], {}, {}, set()
         for agent in self.agents.values():
             self._place(agent)
 
@@ -92,10 +93,6 @@ class Tree:
         self.awaited = {i for i in self.awaited | other.awaited if i not in self.parents}
         self._remote = {i for i in self._remote | other._remote if i not in self.parents}
         self._place_all()
-
-    def expects(self, span_id: str) -> bool:
-        """Say whether a span seen earlier lies right beneath this one, which has not been seen."""
-        return span_id in self.awaited or span_id in self._remote
 
     def above(self, span_id: str) -> Iterator[str]:
         """Walk the ids of all known ancestors, nearest first; the last one may be of a local span not seen yet.
@@ -144,11 +141,7 @@ class Tree:
     @property
     def is_ended(self) -> bool:
         """Say whether some outermost agent was seen, and nothing of this process above it can still be open."""
-        return bool(self._ended) or any(i in self.agents for i in self.tops)
-
-    def is_rooted(self, span_id: str) -> bool:
-        """Say whether all that stands above a seen span has been seen too."""
-        return next(reversed([span_id, *self.above(span_id)])) in self.tops
+        return bool(self.rooted) or any(i in self.agents for i in self.tops)
 
     def outer_agents(self) -> list[Step]:
         """Return the agent steps that no other agent and no tool encloses, by start."""

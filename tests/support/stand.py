@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -83,6 +84,14 @@ class Stand:
         api.install(self.app, self.desk)
         self.client = Client(self.app)
 
+    def start(self) -> None:
+        """Start the scorer, and wait until it has read its journal."""
+        self.scorer.start()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.scorer.is_replaying:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
     def feed(self, steps: Iterable[Step]) -> None:
         """Score steps, and wait until they are."""
         assert self.scorer.submit(list(steps))
@@ -122,7 +131,7 @@ class Stand:
 async def standing(folder: Path, **options: Any) -> AsyncIterator[Stand]:
     """Start a stand on the running loop, and take it down."""
     stand = Stand(folder, **options)
-    stand.scorer.start()
+    await asyncio.to_thread(stand.start)
     stand.hub.start()
     try:
         yield stand

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from reach_otel.engine.assemble import Assembly, Effect
+from reach_otel.engine.calls import FOREVER_NS
 from reach_otel.engine.run import step_key
 from reach_otel.engine.tree import Tree
 from reach_otel.span.step import Step
@@ -16,11 +17,11 @@ from tests.support.histories import make_run
 from tests.support.steps import Steps, answer, call
 
 
-def rebuilt(steps: list[Step], *, ended: bool = False, actions_max: int = 1_000) -> Assembly:
+def rebuilt(steps: list[Step], *, over_ns: int | None = None, actions_max: int = 1_000) -> Assembly:
     tree, assembly = Tree(), Assembly(actions_max)
     for step in steps:
         tree.add(step)
-    assembly.rebuild(sorted(steps, key=step_key), tree, ended=ended)
+    assembly.rebuild(sorted(steps, key=step_key), tree, over_ns=over_ns)
     return assembly
 
 
@@ -35,10 +36,9 @@ def test_taking_steps_one_by_one_is_seeing_all(seed: int) -> None:
     steps = sorted(make_run(random, turns=8), key=step_key)
     tree, assembly = Tree(), Assembly()
     for n, step in enumerate(steps, 1):
-        awaited = tree.expects(step.span_id)
-        tree.add(step)
+        awaited = tree.add(step)
         if assembly.extend(step, tree, awaited) is Effect.REBUILD:
-            assembly.rebuild(steps[:n], tree, ended=False)
+            assembly.rebuild(steps[:n], tree, over_ns=None)
         assert plain(assembly) == plain(rebuilt(steps[:n]))
 
 
@@ -113,10 +113,10 @@ def test_unanswered_calls_are_given_up_at_the_end_only() -> None:
     """A call with neither span nor answer is pending until the run has ended, then it failed."""
     steps = Steps()
     steps.model(0, 1, calls=(call("fly", "c1"),))
-    assert rebuilt(steps.made, ended=True).actions == []  # a model call alone tells nothing of what came of it
+    assert rebuilt(steps.made, over_ns=FOREVER_NS).actions == []  # a model call alone tells nothing of what came of it
     steps.agent("bot", 0, 2)
     assert rebuilt(steps.made).actions == []
-    [action] = rebuilt(steps.made, ended=True).actions
+    [action] = rebuilt(steps.made, over_ns=FOREVER_NS).actions
     assert (action.ok, action.error, action.derived) == (False, "no result", True)
     assert (action.start_ns, action.end_ns) == (steps.made[0].end_ns,) * 2
 
@@ -126,4 +126,16 @@ def test_no_more_actions_are_kept_than_allowed() -> None:
     steps = Steps()
     steps.model(0, 1, calls=tuple(call("find", f"c{n}") for n in range(5)))
     steps.agent("bot", 0, 2)
-    assert len(rebuilt(steps.made, ended=True, actions_max=3).actions) == 3
+    assert len(rebuilt(steps.made, over_ns=FOREVER_NS, actions_max=3).actions) == 3
+
+
+def test_the_span_with_the_id_takes_the_call_back() -> None:
+    """A span of equal arguments that came first loses the call to the one that bears its id."""
+    steps = Steps()
+    steps.model(0, 1, calls=(call("act", "c1", {"n": 1}),))
+    steps.tool("act", 2, 3, args={"n": 1})
+    steps.tool("act", 4, 5, call_id="c1", result=1)
+    tree, assembly = Tree(), Assembly()
+    effects = [assembly.extend(step, tree, tree.add(step)) for step in steps.made]
+    assert effects == [Effect.NONE, Effect.APPENDED, Effect.REBUILD]
+    assert [(a.call_id, a.args) for a in rebuilt(steps.made).actions] == [(None, {"n": 1}), ("c1", {"n": 1})]

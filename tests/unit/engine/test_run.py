@@ -6,13 +6,14 @@ from itertools import permutations
 
 import pytest
 
+from reach_otel.engine.action import Action
 from reach_otel.engine.conclude import conclude
 from reach_otel.engine.plan import no_plan, plan_of
 from reach_otel.engine.run import Run
 from reach_otel.span.step import Step
 from reach_otel.task import Task
 from tests.support.engines import verdicts
-from tests.support.steps import Steps, plain
+from tests.support.steps import Steps, answer, call, plain
 from tests.support.tasks import goal, task
 
 
@@ -140,3 +141,52 @@ def test_a_look_changes_nothing() -> None:
         looked.add(step)
         conclude(looked, final=False)
     assert plain(conclude(looked, final=True)) == plain(conclude(left, final=True))
+
+
+def talk(turns: int) -> list[Step]:
+    """Tell a run of several turns, in each of which a tool is called that does not exist."""
+    made = []
+    for turn in range(turns):
+        steps, now = Steps(turn), 10 * turn
+        asks = (call("find", f"c{turn}"), call("fly", f"f{turn}"))
+        steps.model(now, now + 1, parent=f"root{turn}", calls=asks, span_id=f"m{turn}")
+        steps.tool("find", now + 2, now + 3, parent=f"root{turn}", call_id=f"c{turn}", args={}, span_id=f"t{turn}")
+        steps.agent("bot", now, now + 5, span_id=f"root{turn}")
+        made += steps.made
+    return made
+
+
+def test_calls_of_one_turn_are_not_given_up_for_the_end_of_another() -> None:
+    """While a later turn goes on, only the unanswered calls of turns that have ended failed."""
+    run = run_of(talk(2)[:4])
+    assert [(a.tool, a.ok) for a in conclude_actions(run)] == [("fly", False), ("find", True)]
+    run.add(talk(2)[4])
+    assert [(a.tool, a.ok) for a in conclude_actions(run)] == [("fly", False), ("find", True), ("find", True)]
+    run.add(talk(2)[5])
+    assert [a.tool for a in conclude_actions(run)] == ["fly", "find", "fly", "find"]
+
+
+def conclude_actions(run: Run) -> list[Action]:
+    run.settle()
+    return run.assembly.actions
+
+
+def test_a_turn_folds_the_run_anew_once() -> None:
+    """The turns of a conversation do not make each of its steps cost a new fold."""
+    run, folds = run_of([]), []
+    for step in talk(30):
+        run.add(step)
+        before = run.fold
+        run.settle()
+        folds.append(run.fold is not before)
+    assert sum(folds) == 30
+
+
+def test_what_is_answered_after_all_was_not_given_up() -> None:
+    """A late answer, even one that says nothing, makes a call which was given up a good one."""
+    run = run_of(talk(1))
+    run.settle()
+    assert [a.ok for a in run.assembly.actions] == [False, True]
+    run.add(Steps().model(7, 8, answers=(answer("f0"),), span_id="later"))
+    run.settle()
+    assert [a.ok for a in run.assembly.actions] == [True, True]
