@@ -99,6 +99,14 @@ SCORER_LAG_SECONDS: Final = "reach_scorer_lag_seconds"
 SCORER_ERRORS_TOTAL: Final = "reach_scorer_errors_total"
 SCORER_LABEL_OVERFLOW_TOTAL: Final = "reach_scorer_label_overflow_total"
 SCORER_BUILD_INFO: Final = "reach_scorer_build_info"
+SERVICE_REQUESTS_TOTAL: Final = "reach_service_requests_total"
+SERVICE_INFLIGHT_BYTES: Final = "reach_service_inflight_bytes"
+SERVICE_QUEUE_BYTES: Final = "reach_service_queue_bytes"
+SERVICE_COMMIT_SECONDS: Final = "reach_service_commit_seconds"
+SERVICE_JOURNAL_ERRORS_TOTAL: Final = "reach_service_journal_errors_total"
+SERVICE_UNJOURNALLED_SPANS_TOTAL: Final = "reach_service_unjournalled_spans_total"
+SERVICE_DATABASE_BYTES: Final = "reach_service_database_bytes"
+SERVICE_READY: Final = "reach_service_ready"
 
 # Attributes, events and kinds of the dialects that reach_otel.span reads, by the family which defines them.
 
@@ -147,6 +155,7 @@ EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 EVENT_NAME: Final = "event.name"
+GEN_AI_EVENTS: Final = "gen_ai."  # what the names of log records begin with that carry messages
 SERVICE_NAME: Final = "service.name"
 SERVICE_VERSION: Final = "service.version"
 

@@ -14,7 +14,7 @@ from reach_otel.errors import ReachError
 if TYPE_CHECKING:
     from types import ModuleType
 
-COMMANDS: Final = ("demo", "serve", "check", "graph", "replay")
+COMMANDS: Final = ("demo", "serve", "watch", "check", "graph", "replay")
 """Modules beside this one with a ``register(app)``; in the order in which ``--help`` lists them."""
 
 EXIT_INPUT: Final = 2

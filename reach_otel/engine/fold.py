@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reach_otel.span.step import Step
     from reach_otel.task import Milestone, Trap
 
+GROUNDED_MAX = 200  # values of one call that are judged
 NAMES_SHOWN = 5  # argument names in one finding; the agent makes them up
 NAME_CHARS_MAX = 64
 TRUNCATED_KEYS = ("truncated", "is_truncated", "incomplete", "is_incomplete")
@@ -192,9 +193,12 @@ class Fold:
         if not (task.grounded or own):
             return invented
         sources = self.sources
-        for name, leaf in leaves(action.args):
-            if not (task.is_grounded(name) or any(fnmatchcase(name, pattern) for pattern in own)):
-                continue
+        asked = (
+            (name, leaf)
+            for name, leaf in leaves(action.args)
+            if task.is_grounded(name) or any(fnmatchcase(name, pattern) for pattern in own)
+        )
+        for name, leaf in islice(asked, GROUNDED_MAX):
             value = canonical(leaf)
             if value is None or isinstance(leaf, bool):
                 continue

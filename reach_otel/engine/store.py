@@ -58,7 +58,7 @@ class Engine:
         self._chooser = Chooser(tasks)
         self._plans = {task.name: plan_of(task) for task in tasks}
         self._no_plan = no_plan()
-        self._scope = scope_of(self._limits.run_scope, self._limits.verdicts_max)
+        self._scope = scope_of(self._limits.run_scope, self._limits.runs_max)
         self._runs = Shelf(self._limits.hot_runs_max, self._limits.actions_max)
         self._bare: dict[str, list[Step]] = {}  # spans of traces in which no agent has acted so far
         self._verdicts: dict[str, int] = {}  # run -> when it was given; oldest first

@@ -12,7 +12,7 @@ from examples.trajectories.evaluate import ACCURACY_MIN, Judged, accuracy, auc, 
 from examples.trajectories.make_tasks import Comparison, call, open_id, says, sets, traps
 from reach_otel.task import View, load_task_text
 
-VARIABLE = "REACH_TRAJECTORIES"
+VARIABLE = "REACH_TEST_TRAJECTORIES"
 SETS = ("agentrx_retail", "taubench", "workbench")
 AUC_MIN = 0.85
 

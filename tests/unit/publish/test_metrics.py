@@ -12,7 +12,7 @@ from prometheus_client.exposition import generate_latest
 
 from reach_otel.engine import Counted, Engine, Event, Limits, RunChanged, RunClosed, RunMerged
 from reach_otel.engine.events import RunDropped
-from reach_otel.publish.catalog import LIVE_METRICS, METRICS, TASK_METRICS, markdown
+from reach_otel.publish.catalog import LIVE_METRICS, METRICS, SERVICE_METRICS, TASK_METRICS, markdown
 from reach_otel.publish.health import Health
 from reach_otel.publish.labels import variant_label
 from reach_otel.publish.metrics import Metrics
@@ -324,7 +324,7 @@ def test_the_catalogue_is_what_is_exposed(scrape: Scrape) -> None:
             assert set(sample.labels) - {"le"} == set(metric.all_labels), metric.name
     assert all(metric.name.startswith("reach_") for metric in METRICS)
     assert all(metric.name.endswith("_total") == (metric.type == "counter") for metric in METRICS)
-    assert len(markdown().splitlines()) == 2 + len(METRICS)
+    assert len(markdown().splitlines()) == 2 + len(METRICS) + len(SERVICE_METRICS)
 
 
 # Live gauges.
