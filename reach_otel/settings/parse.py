@@ -1,0 +1,173 @@
+"""Read single values of settings: each parser takes text or a Python value and says what it wants instead."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+PORT_MAX: Final = 65_535
+
+_TRUE = frozenset(("1", "true", "yes", "on"))
+_FALSE = frozenset(("0", "false", "no", "off"))
+_NONE = frozenset(("", "none", "off"))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Describe one row of the table; ``parse`` takes text or a Python value and raises ``ValueError``."""
+
+    kind: str
+    unit: str
+    help: str
+    consequence: str
+    parse: Callable[[Any], Any]
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PortRange:
+    """Ports from ``first`` to ``last``, both included; one port is a range of one."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+    def ports(self) -> range:
+        return range(self.first, self.last + 1)
+
+
+def text(value: Any) -> str:
+    """Read a text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text that is not empty")
+    return value.strip()
+
+
+def optional_text(value: Any) -> str | None:
+    """Read a text, or none."""
+    return None if value is None or value == "" else text(value)
+
+
+def switch(value: Any) -> bool:
+    """Read true or false, in the words that people use."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (word := value.strip().lower()) in _TRUE | _FALSE:
+        return word in _TRUE
+    raise ValueError("true or false")
+
+
+def count(value: Any) -> int:
+    """Read a whole number from 1 up."""
+    if isinstance(value, str) and re.fullmatch(r"\s*\d[\d_]*\s*", value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise ValueError("a whole number from 1 up")
+
+
+def seconds(value: Any) -> float:
+    """Read a number from 0 up, of seconds or what the row says."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            value = None
+    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0:
+        return float(value)
+    raise ValueError("seconds, a number from 0 up")
+
+
+def scope(value: Any) -> str:
+    """Read what makes a run."""
+    if value not in ("trace", "agent", "conversation"):
+        raise ValueError("trace, agent or conversation")
+    return str(value)
+
+
+def ports(value: Any) -> PortRange | None:
+    """Read ``None``, ``9464``, ``"9464"``, ``"9464-9479"`` or ``"none"``; port 0 lets the system choose."""
+    if value is None or isinstance(value, PortRange):
+        return value
+    if isinstance(value, str) and value.strip().lower() in _NONE:
+        return None
+    found = None if isinstance(value, bool) else re.fullmatch(r"\s*(\d{1,5})(?:\s*-\s*(\d{1,5}))?\s*", str(value))
+    if found:
+        first, last = int(found[1]), int(found[2] or found[1])
+        if first <= last <= PORT_MAX and (first or not last):
+            return PortRange(first, last)
+    raise ValueError('a port (9464), a range of ports ("9464-9479") or "none"')
+
+
+def paths(value: Any) -> tuple[str, ...]:
+    """Read one path, a sequence of paths, or (from the environment) paths with the system's separator between."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return tuple(part for part in value.split(os.pathsep) if part)
+    if isinstance(value, Path):
+        return (str(value),)
+    if isinstance(value, Iterable):
+        paths = tuple(value)
+        if all(isinstance(path, str | Path) for path in paths):
+            return tuple(map(str, paths))
+    raise ValueError(f"files or folders, with {os.pathsep!r} between them in the environment")
+
+
+def url(value: Any) -> str | None:
+    """Read the address of a server, or none."""
+    if value is None or value == "":
+        return None
+    parts = urlsplit(text(value))
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("an http:// or https:// address, such as http://localhost:4318")
+    return str(value).strip().rstrip("/")
+
+
+def port(value: Any) -> int:
+    """Read one port; 0 lets the system choose."""
+    number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= PORT_MAX:
+        return number
+    raise ValueError("a port, such as 4318")
+
+
+def optional_port(value: Any) -> int | None:
+    """Read one port, or none."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in _NONE):
+        return None
+    return port(value)
+
+
+def trace_url(value: Any) -> str | None:
+    """Read an address with a place for the trace id; it becomes a link on the page."""
+    if value is None or value == "":
+        return None
+    address = text(value)
+    if not address.startswith(("http://", "https://")) or "{trace_id}" not in address:
+        raise ValueError("an http:// or https:// address with {trace_id} in it")
+    return address
+
+
+def row(
+    default: Any,
+    parse: Callable[[Any], Any],
+    kind: str,
+    help: str,  # noqa: A002 - the word of the table
+    consequence: str,
+    *,
+    unit: str = "",
+    secret: bool = False,
+) -> Any:
+    """Declare one row of a table; ``secret`` values are never shown."""
+    setting = Setting(kind, unit, help, consequence, parse, secret)
+    return dataclasses.field(default=default, metadata={"setting": setting}, repr=not secret)
