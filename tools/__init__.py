@@ -1,0 +1,1 @@
+"""Hold what developers of reach-otel run by hand; nothing here is part of the package."""
