@@ -96,7 +96,7 @@ class Engine:
         placement = self._scope.place(step)
         for old, new in placement.moves:
             self._move(old, new, now_ns, events)
-            touched.setdefault(new, True)
+            touched[new] = True
         for run_id in placement.also:
             self._see(self._runs.get(run_id), outline(step))
             touched.setdefault(run_id, False)

@@ -9,9 +9,7 @@ either still in the journal or has its verdict, never both and never neither.
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -20,47 +18,29 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from reach_otel import names
 from reach_otel.engine.record import Record
 from reach_otel.errors import StateError
 from reach_otel.publish.catalog import SERVICE_METRICS
 from reach_otel.publish.series import Family, Spread
+from reach_otel.service.database import Database, Keeper
 from reach_otel.service.journal_rows import Row
 
 T = TypeVar("T")
 
 GROUP_BYTES: Final = 16 << 20  # most bytes of rows in one transaction
 INSERT_ROWS: Final = 32  # most rows of one statement: each costs a turn at the interpreter's lock, and is kept prepared
-BUSY_SECONDS: Final = 1.0  # wait for a lock that another process holds
 RETRY_SECONDS: Final = 1.0  # after a fault, before the next attempt
 OWED_MAX: Final = 10_000  # verdicts that wait for the database to come back
 PRUNE_SECONDS: Final = 5.0
 SIZE_SECONDS: Final = 1.0
 LOG_SECONDS: Final = 60.0
-FREE_PAGES_KEPT: Final = 1_000
-WAL_BYTES_KEPT: Final = 64 << 20
-
-SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, trace TEXT NOT NULL, steps BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS journal_trace ON journal (trace);
-CREATE TABLE IF NOT EXISTS verdicts (run TEXT PRIMARY KEY, given INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS verdicts_given ON verdicts (given);
-CREATE TABLE IF NOT EXISTS probe (id INTEGER PRIMARY KEY, filler BLOB);
-"""
 
 _COMMIT_SECONDS: Final = next(m for m in SERVICE_METRICS if m.name == names.SERVICE_COMMIT_SECONDS)
 
 logger = logging.getLogger(__name__)
-
-
-class Keeper(Protocol):
-    """Keep finished runs in the journal's database; called on its thread, inside its transaction but for the first."""
-
-    def prepare(self, connection: sqlite3.Connection, /) -> None: ...
-    def write(self, connection: sqlite3.Connection, records: Sequence[Record], /) -> object: ...
-    def prune(self, connection: sqlite3.Connection, /) -> object: ...
 
 
 @dataclass(slots=True)
@@ -112,7 +92,6 @@ class Journal:
     ) -> None:
         self.path = Path(path)
         self._keeper = keeper
-        self._durable = durable
         self._bytes_max = bytes_max
         self._verdicts_max = verdicts_max
         self.errors: Counter[str] = Counter({"append": 0, "verdict": 0, "full": 0, "keep": 0, "read": 0, "prune": 0})
@@ -128,12 +107,10 @@ class Journal:
         self._retry_at = 0.0
         self._logged_at = -LOG_SECONDS
         self._pruned_at = self._sized_at = time.monotonic()
-        self._last_given = 0
-        self._lock: IO[bytes] | None = None
-        self._connection = self._open()
-        self._seq = self.seq_at_start = int(
-            self._connection.execute("SELECT coalesce(max(seq), 0) FROM journal").fetchone()[0]
-        )
+        self._database = Database(self.path, keeper=keeper, durable=durable)
+        self._connection = self._database.connection
+        self._last_given = self._database.largest("verdicts", "given")
+        self._seq = self.seq_at_start = self._database.largest("journal", "seq")
         self._thread = threading.Thread(target=self._run, name="reach-otel-journal", daemon=True)
         self._thread.start()
 
@@ -207,31 +184,6 @@ class Journal:
 
     # The journal's thread.
 
-    def _open(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = None
-        try:
-            self._lock = _lock(self.path)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            self.path.chmod(0o600)
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
-            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
-            connection.executescript(SCHEMA)
-            if self._keeper is not None:
-                self._keeper.prepare(connection)
-            self._last_given = connection.execute("SELECT coalesce(max(given), 0) FROM verdicts").fetchone()[0]
-        except BaseException as error:
-            if connection is not None:
-                connection.close()
-            if self._lock is not None:
-                self._lock.close()
-            if isinstance(error, sqlite3.Error | OSError):
-                raise StateError(f"{self.path}: the database cannot be opened ({error})") from None
-            raise
-        return connection
-
     def _run(self) -> None:
         while True:
             group = self._next_group()
@@ -246,12 +198,7 @@ class Journal:
                 if not self._items:
                     self._bell.wait(RETRY_SECONDS)
                 self._bell.clear()
-        try:
-            self._connection.close()
-        except sqlite3.Error:
-            logger.warning("the database %s could not be closed", self.path, exc_info=True)
-        if self._lock is not None:
-            self._lock.close()
+        self._database.close()
 
     def _next_group(self) -> list[_Item]:
         group: list[_Item] = []
@@ -293,8 +240,13 @@ class Journal:
                     self._connection.execute("REPLACE INTO probe VALUES (1, randomblob(4096))")
                 self._connection.execute("COMMIT")
             except sqlite3.Error as error:
-                self._roll_back()
+                self._database.roll_back()
                 self._failed(error, len(appends), len(finishes))
+            except Exception as error:  # what went wrong is not the database: it would go wrong again
+                logger.exception("a group of %d appends and %d verdicts is not written", len(appends), len(finishes))
+                self._database.roll_back()
+                self._failed(error, len(appends), len(finishes))
+                finishes = []
             else:
                 self._commit_seconds.observe(time.perf_counter() - start)
                 self._owed.clear()
@@ -311,9 +263,7 @@ class Journal:
         return None
 
     def _begin(self) -> None:
-        busy_ms = int(BUSY_SECONDS * 1e3) if self.trouble is None else 50
-        self._connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._database.begin(is_sick=self.trouble is not None)
 
     def _insert(self, item: _Append) -> int:
         rows = item.rows
@@ -364,19 +314,12 @@ class Journal:
             result = task.function(self._connection)
             self._connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - it belongs to who asked
-            self._roll_back()
+            self._database.roll_back()
             task.future.set_exception(error)
         else:
             task.future.set_result(result)
 
-    def _roll_back(self) -> None:
-        try:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            logger.warning("a transaction could not be rolled back", exc_info=True)
-
-    def _failed(self, error: sqlite3.Error, appends: int, finishes: int) -> None:
+    def _failed(self, error: Exception, appends: int, finishes: int) -> None:
         self.errors["append"] += appends
         self.errors["verdict"] += finishes
         self.trouble = str(error)
@@ -392,18 +335,8 @@ class Journal:
         now = time.monotonic()
         if now - self._sized_at >= SIZE_SECONDS or not self.size:
             self._sized_at = now
-            self._measure()
+            self.size = self._database.used_bytes() or self.size
         return self.size > self._bytes_max
-
-    def _measure(self) -> None:
-        try:
-            pages, free, page = (
-                self._connection.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("page_count", "freelist_count", "page_size")
-            )
-        except sqlite3.Error:
-            return
-        self.size = (pages - free) * page
 
     def _keep_house(self) -> None:
         """Let old records go, and give freed space back to the file system, while there is nothing else to do."""
@@ -420,11 +353,9 @@ class Journal:
                 (self._verdicts_max,),
             )
             self._connection.execute("COMMIT")
-            (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-            if free > FREE_PAGES_KEPT:
-                self._connection.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_KEPT})").fetchall()
+            self._database.shrink()
         except sqlite3.Error as error:
-            self._roll_back()
+            self._database.roll_back()
             self.errors["prune"] += 1
             self._failed(error, 0, 0)
 
@@ -434,15 +365,3 @@ def _tell(done: Callable[..., object], *args: object) -> None:
         done(*args)
     except Exception:
         logger.warning("nobody could be told of a commit", exc_info=True)
-
-
-def _lock(path: Path) -> IO[bytes]:
-    """Keep other services off the file; the lock ends with the process, however that ends."""
-    number = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    file = os.fdopen(number, "ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise StateError(f"{path}: another service uses it; end that one, or choose another --database") from None
-    return file

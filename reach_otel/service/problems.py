@@ -22,7 +22,7 @@ ERRORS_SHOWN_MAX: Final = 20
 RETRY_SECONDS: Final = 2
 JSON: Final = "application/json"
 
-NO_STORE: Final = {"Cache-Control": "no-store"}
+NO_STORE: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 _DESCRIPTIONS: Final = {
     304: "Not changed since the answer with the `ETag` that `If-None-Match` names.",

@@ -30,7 +30,7 @@ class Vitals:
         self._started_us = time.time_ns() // 1_000
         self._started = time.monotonic()
         self._outcomes: Counter[str] = Counter()
-        self._timeouts: Counter[str] = Counter({"model": 0, "tool": 0, "retries": 0, "run": 0})
+        self._timeouts: Counter[str] = Counter({"tool": 0, "retries": 0})
         self._counted: Counter[str] = Counter()
         self._samples: deque[tuple[float, int]] = deque([(self._started, 0)])
         self._lock = threading.Lock()

@@ -245,7 +245,7 @@ def test_tokens_are_asked_for_on_every_way_in(tasks: Path, tmp_path: Path) -> No
             assert served.ask("GET", path)[0] == 401, path
             assert served.ask("GET", path, headers={"Authorization": "Bearer in-secret"})[0] == 401, path
         assert served.ask("GET", "/healthz")[0] == 200
-        assert served.ask("GET", "/readyz")[0] == 200
+        served.until(lambda: served.ask("GET", "/readyz")[0] == 200, "readiness")
         read = {"Authorization": "Bearer out-secret"}
         assert served.ask("GET", "/api/runs", headers=read)[0] == 200
         runs = []

@@ -55,6 +55,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
         rig = Rig(tmp_path, **settings)
         rig.client.__enter__()
         made.append(rig)
+        while rig.service.scorer.is_replaying:
+            time.sleep(0.002)
         return rig
 
     yield build

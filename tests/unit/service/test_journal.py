@@ -16,6 +16,7 @@ from reach_otel.engine import Engine
 from reach_otel.engine.events import RunClosed
 from reach_otel.engine.record import Record
 from reach_otel.errors import InputError, StateError
+from reach_otel.service import database
 from reach_otel.service import journal as module
 from reach_otel.service.journal import Journal
 from reach_otel.service.journal_rows import rows_of, steps_of
@@ -47,7 +48,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def make(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Journal]]:
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     monkeypatch.setattr(module, "SIZE_SECONDS", 0.0)
     made: list[Journal] = []
 
@@ -204,6 +205,18 @@ def test_a_record_that_cannot_be_kept_takes_no_other_along(make: Callable[..., J
     assert sorted(journal.decided()) == ["bad", "fine", "good"]
     assert journal.errors["keep"] == 1
     assert journal.trouble is None
+
+
+def test_a_fault_of_our_own_is_counted_and_ends_nothing(
+    make: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that cannot be written for a reason of its own is told as not kept, and the next one is written."""
+    journal = make()
+    assert append(journal, ("t1", object())) is None  # type: ignore[arg-type]
+    finish(journal, "good")
+    until(lambda: journal.trouble is None)
+    assert append(journal, ("t2", b"two")) is not None
+    assert kept(journal, "journal", "trace") == ["t2"]
 
 
 def test_what_a_caller_runs_is_one_transaction(make: Callable[..., Journal]) -> None:

@@ -38,7 +38,7 @@ def test_it_starts_says_where_and_ends_cleanly(tmp_path: Path, sig: int) -> None
     (tmp_path / "shop.task.yaml").write_text(TASK, encoding="utf-8")
     served = Served(tmp_path, "--task", str(tmp_path))
     try:
-        assert served.get("/readyz")["ready"]
+        served.until(lambda: served.get("/readyz")["ready"], "readiness")
         assert [task["name"] for task in served.get("/api/tasks")["tasks"]] == ["shop"]
         watching = served.connect()
         watching.request("GET", "/api/events")
