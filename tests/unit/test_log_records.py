@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opentelemetry._logs import LogRecord
+from opentelemetry.context import get_current
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.trace import Tracer, get_current_span
+from opentelemetry.trace import Tracer
 
 from reach_otel.engine.store import Engine
 from reach_otel.processor import ReachLogProcessor, ReachSpanProcessor
@@ -18,15 +19,7 @@ TASK = "task: ask\nmilestones: [{id: found, verify: {tool: look_up, result: {nam
 
 
 def emit(logs: LoggerProvider, name: str, body: Any) -> None:
-    here = get_current_span().get_span_context()
-    record = LogRecord(
-        timestamp=1,
-        trace_id=here.trace_id,
-        span_id=here.span_id,
-        trace_flags=here.trace_flags,
-        event_name=name,
-        body=body,
-    )
+    record = LogRecord(timestamp=1, context=get_current(), event_name=name, body=body)
     logs.get_logger("agent").emit(record)
 
 
