@@ -77,6 +77,7 @@ def printed(command: str) -> str:
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "settings": settings.markdown,
+    "service settings": settings.serve_markdown,
     "metrics": catalog.markdown,
     "commands": commands_table,
 }

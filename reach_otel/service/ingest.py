@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.requests import ClientDisconnect
 
 from reach_otel.service import reply
+from reach_otel.service.faults import told
 from reach_otel.service.limits import Refused, read_body
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def router_of(intake: Intake, access: Access, serve: ServeSettings, telemetry: T
                 answer = _refuse(form or "json", refused)
             except ClientDisconnect:
                 answer = Response(status_code=400)  # nobody reads it
-            except Exception:
-                logger.exception("a request failed")
+            except Exception as error:  # noqa: BLE001 - one request is one request
+                logger.error("a request failed: %s", told(error))
                 answer = _refuse(form or "json", Refused(500, "internal error; the log says more"))
             telemetry.answered(signal, answer.status_code)
             return answer

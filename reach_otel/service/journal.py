@@ -26,6 +26,7 @@ from reach_otel.errors import StateError
 from reach_otel.publish.catalog import SERVICE_METRICS
 from reach_otel.publish.series import Family, Spread
 from reach_otel.service.database import Database, Keeper
+from reach_otel.service.faults import told
 from reach_otel.service.journal_rows import Row
 
 T = TypeVar("T")
@@ -242,8 +243,8 @@ class Journal:
             except sqlite3.Error as error:
                 self._database.roll_back()
                 self._failed(error, len(appends), len(finishes))
-            except Exception as error:  # what went wrong is not the database: it would go wrong again
-                logger.exception("a group of %d appends and %d verdicts is not written", len(appends), len(finishes))
+            except Exception as error:  # noqa: BLE001 - what went wrong is not the database: it would go wrong again
+                logger.error("a group of spans and verdicts is not written: %s", told(error))
                 self._database.roll_back()
                 self._failed(error, len(appends), len(finishes))
                 finishes = []
@@ -296,14 +297,14 @@ class Journal:
             keeper.write(self._connection, records)
         except sqlite3.OperationalError:
             raise  # the database itself: all of it again later
-        except Exception:
+        except Exception as error:  # noqa: BLE001
             self._connection.execute("ROLLBACK TO keep")
             if len(records) > 1:
                 for record in records:
                     self._keep(keeper, (record,))
             else:
                 self.errors["keep"] += 1
-                logger.warning("a finished run could not be kept", exc_info=True)
+                logger.warning("a finished run could not be kept: %s", told(error))
         self._connection.execute("RELEASE keep")
 
     def _do(self, task: _Task) -> None:
@@ -322,12 +323,12 @@ class Journal:
     def _failed(self, error: Exception, appends: int, finishes: int) -> None:
         self.errors["append"] += appends
         self.errors["verdict"] += finishes
-        self.trouble = str(error)
+        self.trouble = str(error) if isinstance(error, sqlite3.Error) else f"internal error ({type(error).__name__})"
         now = self._retry_at = time.monotonic()
         self._retry_at += RETRY_SECONDS
         if now - self._logged_at >= LOG_SECONDS:
             self._logged_at = now
-            logger.error("the journal %s fails: %s; scoring goes on, and spans are not kept", self.path, error)
+            logger.error("the journal %s fails: %s; scoring goes on, and spans are not kept", self.path, self.trouble)
 
     # House-keeping.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reach_otel.errors import StateError
 from reach_otel.service import reply
+from reach_otel.service.faults import told
 from reach_otel.service.limits import Refused
 
 try:
@@ -106,8 +107,8 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
             if refused.retry_after_seconds is not None:
                 context.set_trailing_metadata(((DETAILS, _retry_later(code, refused)),))
             await context.abort(code, refused.message)
-        except Exception:
-            logger.exception("a request failed")
+        except Exception as error:  # noqa: BLE001 - one request is one request
+            logger.error("a request failed: %s", told(error))
             service.telemetry.answered(signal, "INTERNAL")
             await context.abort(grpc.StatusCode.INTERNAL, "internal error; the log says more")
         service.telemetry.answered(signal, "OK")

@@ -17,6 +17,7 @@ from reach_otel.clock import Clock, SystemClock
 from reach_otel.engine.events import Counted, Event, RunClosed, RunDropped
 from reach_otel.errors import InputError, StateError
 from reach_otel.publish.health import Health
+from reach_otel.service.faults import told
 from reach_otel.service.journal_rows import steps_of
 from reach_otel.service.ledger import Ledger
 from reach_otel.service.limits import Room
@@ -173,8 +174,8 @@ class Scorer:
                 if self._stopping:
                     break
                 self._wait()
-            except Exception:  # noqa: BLE001 - whatever it was, the next steps are scored
-                self._fault("worker")
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next steps are scored
+                self._fault("worker", error)
                 time.sleep(0.01)
         self._ended = True
         self._answer()
@@ -199,7 +200,7 @@ class Scorer:
                 result = function()
             except BaseException as error:  # noqa: BLE001 - it belongs to who asked
                 if future is None:
-                    self._fault("publish")
+                    self._fault("publish", error)
                 else:
                     future.set_exception(error)
             else:
@@ -235,14 +236,14 @@ class Scorer:
         self._ledger.note(steps)
         try:
             events = self.engine.feed(steps, now_ns)
-        except Exception:  # noqa: BLE001 - what went in before the fault counts as a duplicate now
-            self._fault("engine")
+        except Exception as error:  # noqa: BLE001 - what went in before the fault counts as a duplicate now
+            self._fault("engine", error)
             events = []
             for step in steps:
                 try:
                     events += self.engine.feed((step,), now_ns)
-                except Exception:  # noqa: BLE001
-                    self._fault("engine")
+                except Exception as one:  # noqa: BLE001
+                    self._fault("engine", one)
         if replayed:  # counted before the restart
             events = [e for e in events if not (isinstance(e, Counted) and e.what in {"late", "duplicate"})]
         self._tell(events)
@@ -289,8 +290,8 @@ class Scorer:
         for listener in self._listeners:
             try:
                 listener(events)
-            except Exception:  # noqa: BLE001 - the others are told all the same
-                self._fault("publish")
+            except Exception as error:  # noqa: BLE001 - the others are told all the same
+                self._fault("publish", error)
 
     def _replay(self) -> None:
         """Score what the journal holds. Until that is done nothing else is: rows are forgotten up to a number."""
@@ -303,8 +304,8 @@ class Scorer:
                     is_told = True
                 if self._score_rows(journal):
                     break
-            except Exception:  # noqa: BLE001 - the database is locked, or the like: it may pass
-                self._fault("journal")
+            except Exception as error:  # noqa: BLE001 - the database is locked, or the like: it may pass
+                self._fault("journal", error)
                 self._answer()
                 time.sleep(REPLAY_RETRY_SECONDS)
         self.is_replaying = self.is_replaying and self._stopping
@@ -320,9 +321,9 @@ class Scorer:
         for seq, row in journal.replay(self._fed_seq):
             try:
                 gathered += steps_of(row)
-            except InputError:
+            except InputError as error:
                 journal.errors["read"] += 1
-                self._fault("journal")
+                self._fault("journal", error)
             if len(gathered) >= FEED_STEPS:
                 self._fed_seq = seq
                 self._score(gathered, self._clock.now_ns(), replayed=True)
@@ -335,10 +336,10 @@ class Scorer:
             self._score(gathered, self._clock.now_ns(), replayed=True)
         return True
 
-    def _fault(self, stage: str) -> None:
-        """Count the exception at hand, and log it unless that stage was logged lately."""
+    def _fault(self, stage: str, error: BaseException) -> None:
+        """Count an exception, and log it unless that stage was logged lately."""
         self.health.errors[stage] += 1
         now = time.monotonic()
         if now - self._logged.get(stage, -LOG_SECONDS) >= LOG_SECONDS:
             self._logged[stage] = now
-            logger.warning("fault no. %d at %s; scoring goes on", self.health.errors[stage], stage, exc_info=True)  # noqa: LOG014
+            logger.warning("fault no. %d at %s: %s; scoring goes on", self.health.errors[stage], stage, told(error))

@@ -15,7 +15,7 @@ from reach_otel.settings.process import (
     table,
     variable_of,
 )
-from reach_otel.settings.serve import ServeSettings, read_serve, refuse_if_open
+from reach_otel.settings.serve import ServeSettings, read_serve, refuse_if_open, serve_markdown
 
 __all__ = [
     "OtlpProtocol",
@@ -29,6 +29,7 @@ __all__ = [
     "read",
     "read_serve",
     "refuse_if_open",
+    "serve_markdown",
     "table",
     "variable_of",
 ]

@@ -170,7 +170,7 @@ def read_serve(
 ) -> tuple[ServeSettings, Settings]:
     """Read the settings of the service and those of scoring: ``given`` (flags) over the environment over ``file``.
 
-    ``given`` and ``file`` (TOML) name settings of either table.
+    ``given`` and ``file`` (TOML) name settings of either table; ``queue_spans``, which both have, is the service's.
 
     :raises SettingsError: something is unknown or cannot be read, or the service would stand open to everybody.
     """
@@ -181,6 +181,11 @@ def read_serve(
     scoring = process.TABLE.read(flags[1], environ, below[1])
     refuse_if_open(serve)
     return serve, scoring
+
+
+def serve_markdown() -> str:
+    """Render the service's table for the README."""
+    return TABLE.markdown()
 
 
 def refuse_if_open(serve: ServeSettings) -> None:
