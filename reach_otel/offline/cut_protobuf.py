@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 
 from reach_otel.offline.message import DOCUMENT_BYTES_MAX, MESSAGE_BYTES_MAX, Message, Problem, Signal
+from reach_otel.span.wire import read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,31 +77,18 @@ def _protobuf_signal(body: bytes) -> Signal | None:
 def _fields(body: bytes, at: int, end: int, number: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each length-delimited field ``number`` of the message at ``body[at:end]``."""
     while at < end:
-        tag, at = _varint(body, at)
+        tag, at = read_varint(body, at)
         kind = tag & 7
         if kind == 2:
-            length, at = _varint(body, at)
+            length, at = read_varint(body, at)
             if at + length > end:
                 raise ValueError("a field is longer than its message")
             if tag >> 3 == number:
                 yield at, at + length
             at += length
         elif kind == 0:
-            _, at = _varint(body, at)
+            _, at = read_varint(body, at)
         elif kind in (1, 5):
             at += 8 if kind == 1 else 4
         else:
             raise ValueError(f"wire type {kind}")
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")

@@ -21,6 +21,7 @@ from reach_otel.span import (
     read_spans_json,
     read_spans_protobuf,
 )
+from reach_otel.span.wire import read_varint
 
 if TYPE_CHECKING:
     from reach_otel.span import LogRecord, Span
@@ -146,7 +147,7 @@ def count_records(body: bytes, enough: int) -> int:
                     if length < 0x80:
                         at += 1 + length
                     else:
-                        length, at = _varint(body, at)
+                        length, at = read_varint(body, at)
                         at += length
                 if count > enough:
                     return count
@@ -159,7 +160,7 @@ def _messages(body: bytes, at: int, end: int, tag: bytes) -> Iterable[tuple[int,
     wanted = tag[0]
     while at < end:
         if body[at] == wanted:
-            length, start = _varint(body, at + 1)
+            length, start = read_varint(body, at + 1)
             at = start + length
             yield start, min(at, end)
         else:
@@ -167,26 +168,13 @@ def _messages(body: bytes, at: int, end: int, tag: bytes) -> Iterable[tuple[int,
 
 
 def _skip(body: bytes, at: int) -> int:
-    tag, at = _varint(body, at)
+    tag, at = read_varint(body, at)
     kind = tag & 7
     if kind == 2:
-        length, at = _varint(body, at)
+        length, at = read_varint(body, at)
         return at + length
     if kind == 0:
-        return _varint(body, at)[1]
+        return read_varint(body, at)[1]
     if kind in (1, 5):
         return at + (8 if kind == 1 else 4)
     raise ValueError(kind)
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")

@@ -7,6 +7,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
+from reach_otel.span.wire import read_varint, varint
+
 Descent = dict[type[Message], dict[int, type[Message]]]
 """For each message type, the fields (by number) into which to descend in search of the bad one."""
 
@@ -29,7 +31,7 @@ def mend(raw: bytes, kind: type[Message], descent: Descent) -> tuple[bytes, int]
                 continue
             mended, lost_inside = mend(payload, inner, descent)
             lost += lost_inside
-            kept.append(_varint(number << 3 | 2) + _varint(len(mended)) + mended)
+            kept.append(varint(number << 3 | 2) + varint(len(mended)) + mended)
         else:
             kept.append(chunk)
     return b"".join(kept), lost
@@ -40,15 +42,15 @@ def _fields(raw: bytes) -> Iterator[tuple[int, bytes, bytes | None]]:
     position = 0
     while position < len(raw):
         begin = position
-        tag, position = _read_varint(raw, position)
+        tag, position = read_varint(raw, position)
         payload: Any = None
         match tag & 7:
             case 0:  # a varint
-                _, position = _read_varint(raw, position)
+                _, position = read_varint(raw, position)
             case 1:  # 64 bits
                 position += 8
             case 2:  # length-delimited
-                size, position = _read_varint(raw, position)
+                size, position = read_varint(raw, position)
                 payload = raw[position : position + size]
                 position += size
             case 5:  # 32 bits
@@ -58,25 +60,3 @@ def _fields(raw: bytes) -> Iterator[tuple[int, bytes, bytes | None]]:
         if position > len(raw):
             raise ValueError(f"field at byte {begin} runs past the end")
         yield tag >> 3, raw[begin:position], payload
-
-
-def _read_varint(raw: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if position >= len(raw) or shift > 63:
-            raise ValueError(f"broken number at byte {position}")
-        byte = raw[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
