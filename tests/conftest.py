@@ -18,5 +18,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.startswith(("REACH_", "OTEL_")):
+        if name.startswith(("REACH_", "OTEL_")) and not name.startswith("REACH_TEST_"):
             monkeypatch.delenv(name)

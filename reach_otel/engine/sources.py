@@ -10,6 +10,7 @@ DEPTH_MAX = 16
 LEAVES_MAX = 2_000  # scalars read from one value; more than that is a data dump, not an answer
 VALUE_CHARS_MAX = 256  # a longer string is free text, not a value that somebody passes on
 TEXT_CHARS_MAX = 65_536  # of one text; the rest is not searched
+FOREVER_NS = 1 << 63
 TOKENS_MAX = 50_000  # of one run
 
 # Scripts written without spaces (CJK, kana, hangul, full-width forms) bound a token as punctuation does.
@@ -139,12 +140,13 @@ class Sources:
     since most arguments are passed on verbatim. Each text is indexed once, whatever the length of the run.
     """
 
-    __slots__ = ("_indexed", "_phrases", "_tokens", "_values", "earliest_ns")
+    __slots__ = ("_indexed", "_phrased", "_phrases", "_tokens", "_values", "earliest_ns")
 
     def __init__(self) -> None:
         self._values: dict[str, int] = {}
         self._tokens: dict[str, int] = {}
         self._phrases: list[tuple[int, str]] = []
+        self._phrased: dict[str, int] = {}  # texts among them that came as a value, and since when
         self._indexed = 0
         self.earliest_ns: int | None = None  # no source at all: nothing can be judged
 
@@ -173,14 +175,15 @@ class Sources:
             for made_up in invented:
                 value = without(value, made_up)
             seen_ns = values.get(value)
-            if seen_ns is not None:
-                if at_ns < seen_ns:
+            if seen_ns is None:
+                if room and len(value) <= VALUE_CHARS_MAX:
                     values[value] = at_ns
-            elif room:
-                if len(value) <= VALUE_CHARS_MAX:
-                    values[value] = at_ns
-                if type(leaf) is str and not value.isalnum():
-                    self._phrases.append((at_ns, value))
+            elif at_ns < seen_ns:
+                values[value] = at_ns
+            # A text may be known as a value, or from later on, and still bring its tokens now.
+            if room and type(leaf) is str and not value.isalnum() and at_ns < self._phrased.get(value, FOREVER_NS):
+                self._phrased[value] = at_ns
+                self._phrases.append((at_ns, value))
 
     def trust(self, value: str, at_ns: int) -> None:
         """Accept a canonical value which could not be judged, so that its next use is no surprise either."""

@@ -18,11 +18,11 @@ from tests.support.steps import EPOCH_NS, TICK_NS
 if TYPE_CHECKING:
     from reach_otel.span.step import Step
 
-EXAMPLES = int(os.environ.get("REACH_PROPERTY_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("REACH_TEST_PROPERTY_EXAMPLES", "0"))
 
 
 def fixed(examples: int) -> settings:
-    """Try so many examples, the same ones each time; ``REACH_PROPERTY_EXAMPLES`` asks for more, new ones each time."""
+    """Try so many examples, the same ones each time; ``REACH_TEST_PROPERTY_EXAMPLES`` asks for more, new ones each time."""
     return settings(
         max_examples=max(examples, EXAMPLES),
         derandomize=not EXAMPLES,

@@ -1,6 +1,6 @@
 """Play long random histories with faults; the seed is the commit, so each differs and each can be played again.
 
-``REACH_SIM_SEED`` sets the seed. A failure names it.
+``REACH_TEST_SIM_SEED`` sets the seed. A failure names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def seed() -> int:
     """Take the seed from the environment, else from the commit."""
-    given = os.environ.get("REACH_SIM_SEED")
+    given = os.environ.get("REACH_TEST_SIM_SEED")
     if given is not None:
         return int(given)
     here = Path(__file__).parent
@@ -40,7 +40,7 @@ def play(history: History) -> None:
     try:
         history.play()
     except AssertionError as error:
-        raise AssertionError(f"REACH_SIM_SEED={history.seed}, {history.runs} runs: {error}") from error
+        raise AssertionError(f"REACH_TEST_SIM_SEED={history.seed}, {history.runs} runs: {error}") from error
 
 
 def test_a_history_with_faults() -> None:

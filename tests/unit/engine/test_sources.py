@@ -149,3 +149,20 @@ def test_a_trusted_value_is_known() -> None:
     assert sources.knows("SKU-7", 5)
     assert not sources.knows("SKU-7", 4)
     assert sources.earliest_ns is None
+
+
+def test_a_text_known_from_later_on_brings_its_tokens_when_it_comes_earlier() -> None:
+    """The tokens of a text are known from the earliest time at which it was there, in whatever order it is added."""
+    sources = Sources()
+    sources.add_result("see SKU-3", 9)
+    sources.add_result("see SKU-3", 4)
+    assert sources.knows("SKU-3", 5)
+    assert not sources.knows("SKU-3", 3)
+
+
+def test_a_constant_does_not_hide_what_a_result_says() -> None:
+    """A text of the task's own is no reason to leave out the tokens of an equal result."""
+    sources = Sources()
+    sources.trust("see SKU-3", 0)
+    sources.add_result("see SKU-3", 4)
+    assert sources.knows("SKU-3", 5)
