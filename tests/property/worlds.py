@@ -22,7 +22,7 @@ EXAMPLES = int(os.environ.get("REACH_TEST_PROPERTY_EXAMPLES", "0"))
 
 
 def fixed(examples: int) -> settings:
-    """Try so many examples, the same ones each time; ``REACH_TEST_PROPERTY_EXAMPLES`` asks for more, new ones each time."""
+    """Try so many examples, always the same; ``REACH_TEST_PROPERTY_EXAMPLES`` asks for more, new ones each time."""
     return settings(
         max_examples=max(examples, EXAMPLES),
         derandomize=not EXAMPLES,
