@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+FOREVER_NS = 1 << 63  # after every time that a span can bear
+
 ActionClass = Literal["effective", "off_task", "repeat", "stuck", "cut_off"]
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, auto
 
-from reach_otel.engine.action import Action
+from reach_otel.engine.action import FOREVER_NS, Action
 from reach_otel.engine.calls import (
-    FOREVER_NS,
     Asked,
     Asks,
     answer_key,

@@ -9,10 +9,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from reach_otel.engine.action import Action
+from reach_otel.engine.action import FOREVER_NS, Action
 from reach_otel.span.step import Answer, Call, Step
 
-FOREVER_NS = 1 << 63
 HANDOFF = ""  # stands for the name of every handoff, as their spans do not always tell it
 NAMES_MAX = 4_096  # remembered
 NO_RESULT = "no result"  # error of a call that had neither a span nor an answer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from reach_otel.engine.action import Action
+from reach_otel.engine.action import FOREVER_NS, Action
 from reach_otel.engine.obstacles import Obstacle, Obstacles
 from reach_otel.engine.record import State
 from reach_otel.engine.sources import Sources, canonical, contains, is_trivial, leaves, tokens
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 USES_MAX = 16  # latest calls of one milestone whose results may still be used
-FOREVER_NS = 1 << 62
 
 
 class Mark(Struct, frozen=True, gc=False):

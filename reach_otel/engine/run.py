@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from reach_otel.engine.action import FOREVER_NS
 from reach_otel.engine.assemble import Assembly, Effect
-from reach_otel.engine.calls import FOREVER_NS, is_put_off
+from reach_otel.engine.calls import is_put_off
 from reach_otel.engine.choose import Evidence
 from reach_otel.engine.events import MilestoneView, RunSummary
 from reach_otel.engine.fold import Fold

@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from reach_otel.engine.action import FOREVER_NS
+
 DEPTH_MAX = 16
 LEAVES_MAX = 2_000  # scalars read from one value; more than that is a data dump, not an answer
 VALUE_CHARS_MAX = 256  # a longer string is free text, not a value that somebody passes on
 TEXT_CHARS_MAX = 65_536  # of one text; the rest is not searched
-FOREVER_NS = 1 << 63
 TOKENS_MAX = 50_000  # of one run
 
 # Scripts written without spaces (CJK, kana, hangul, full-width forms) bound a token as punctuation does.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from reach_otel.engine.action import Action
+from reach_otel.engine.action import FOREVER_NS, Action
 from reach_otel.engine.assemble import Assembly
-from reach_otel.engine.calls import FOREVER_NS, Asked
+from reach_otel.engine.calls import Asked
 from reach_otel.engine.record import TokenRecord
 from reach_otel.engine.tree import Tree
 from reach_otel.span.step import Step, Tokens

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from reach_otel.engine.action import FOREVER_NS
 from reach_otel.engine.assemble import Assembly, Effect
-from reach_otel.engine.calls import FOREVER_NS
 from reach_otel.engine.run import step_key
 from reach_otel.engine.tree import Tree
 from reach_otel.span.step import Step
