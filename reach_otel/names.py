@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 UNMATCHED: Final = "unmatched"
+OVERFLOW: Final = "overflow"  # label value of what is beyond the label budget
+VARIANT_FORM: Final = r"[\w.:/@+-]{1,64}"  # what a deployer may call a variant for it to be a label value
 
 # Why a milestone is not reached.
 UNUSED: Final = "unused"
@@ -18,11 +20,40 @@ NO_CONTENT: Final = "no_content"
 LOOP: Final = "loop"
 STUCK: Final = "stuck"
 TRAP: Final = "trap"
+HALLUCINATED_SUCCESS: Final = "hallucinated_success"
 
 # Attributes of our own on spans and resources.
 REACH_TASK: Final = "reach.task"
 REACH_VARIANT: Final = "reach.variant"
 REACH_RUN_ID: Final = "reach.run.id"
+
+# What this package itself sends about a run that has ended; never read back as steps of it.
+EVALUATION_SCOPE: Final = "reach_otel.evaluation"
+EVALUATE_SPAN: Final = "reach.evaluate"
+EVALUATION_RESULT_EVENT: Final = "gen_ai.evaluation.result"
+EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
+EVALUATION_SCORE_LABEL: Final = "gen_ai.evaluation.score.label"
+EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+
+# Scores: names of evaluations and attributes of the span alike. Beside them, what a trace store is searched by.
+REACH_DEPTH: Final = "reach.depth"
+REACH_PURITY: Final = "reach.purity"
+REACH_DIGESTION: Final = "reach.digestion"
+REACH_SCORE: Final = "reach.score"
+REACH_HIGH_LAYER: Final = "reach.high_layer"
+REACH_AGENT: Final = "reach.agent"
+REACH_OUTCOME: Final = "reach.outcome"
+REACH_COVERAGE: Final = "reach.coverage"
+REACH_HIGH_RISK: Final = "reach.high_risk"
+REACH_BREAK_LEVEL: Final = "reach.break_point.level"
+REACH_BREAK_REASON: Final = "reach.break_point.reason"
+REACH_FINDINGS: Final = "reach.findings"
+REACH_MILESTONES_REACHED: Final = "reach.milestones.reached"
+REACH_MILESTONES_PASSED: Final = "reach.milestones.passed"
+REACH_MILESTONES_MISSED: Final = "reach.milestones.missed"
+REACH_MILESTONE_STATE: Final = "reach.milestone.{}.state"  # of one milestone, by its id
+REACH_FINDING: Final = "reach.finding.{}"  # true, by the finding's name
 
 # What hand instrumentation sets beside the attributes of the conventions.
 GEN_AI_TOOL_TYPE: Final = "gen_ai.tool.type"
@@ -40,7 +71,7 @@ FINDINGS: Final = (
     "made_up_for_missing",
     "gave_up",
     "error_as_answer",
-    "hallucinated_success",
+    HALLUCINATED_SUCCESS,
     "phantom_delivery",
     "planning_error",
     "execution_error",
@@ -66,6 +97,12 @@ AT_K_REACHED_TOTAL: Final = "reach_at_k_reached_total"
 LEVEL_RUNS_TOTAL: Final = "reach_level_runs_total"
 LEVEL_PASSED_TOTAL: Final = "reach_level_passed_total"
 BREAK_POINTS_TOTAL: Final = "reach_break_points_total"
+COVERAGE_EXPECTED_TOTAL: Final = "reach_coverage_expected_total"
+COVERAGE_REACHED_TOTAL: Final = "reach_coverage_reached_total"
+
+# Metrics: what a task declares, for rules and panels to compare with.
+TIER_WEIGHT: Final = "reach_tier_weight"
+DURATION_LIMIT_SECONDS: Final = "reach_duration_limit_seconds"
 
 # Metrics: what agents do on the way.
 ACTIONS_TOTAL: Final = "reach_actions_total"
@@ -78,6 +115,8 @@ TOOL_DURATION_SECONDS: Final = "reach_tool_duration_seconds"
 MODEL_DURATION_SECONDS: Final = "reach_model_duration_seconds"
 HANDOFFS_TOTAL: Final = "reach_handoffs_total"
 TIMEOUTS_TOTAL: Final = "reach_timeouts_total"
+VIOLATIONS_TOTAL: Final = "reach_violations_total"
+SENSITIVE_TOTAL: Final = "reach_sensitive_total"
 
 # Metrics: runs that are still going.
 LIVE_RUNS: Final = "reach_live_runs"
@@ -93,6 +132,7 @@ SCORER_LATE_SPAN_AGE_SECONDS: Final = "reach_scorer_late_span_age_seconds"
 SCORER_DUPLICATES_TOTAL: Final = "reach_scorer_duplicates_total"
 SCORER_RUNS_EVICTED_TOTAL: Final = "reach_scorer_runs_evicted_total"
 SCORER_RUNS_MERGED_TOTAL: Final = "reach_scorer_runs_merged_total"
+SCORER_INCOMPLETE_RUNS_TOTAL: Final = "reach_scorer_incomplete_runs_total"
 SCORER_ODD_SPANS_TOTAL: Final = "reach_scorer_odd_spans_total"
 SCORER_CONDITION_FAULTS_TOTAL: Final = "reach_scorer_condition_faults_total"
 SCORER_LAG_SECONDS: Final = "reach_scorer_lag_seconds"
@@ -156,6 +196,8 @@ EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 EVENT_NAME: Final = "event.name"
 GEN_AI_EVENTS: Final = "gen_ai."  # what the names of log records begin with that carry messages
+REDACTION_MASKED: Final = "redaction.masked.count"  # summaries of the Collector's redaction processor
+REDACTION_BODY_MASKED: Final = "redaction.body.masked.count"
 SERVICE_NAME: Final = "service.name"
 SERVICE_VERSION: Final = "service.version"
 

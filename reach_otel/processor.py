@@ -8,7 +8,7 @@ from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk.trace import SpanProcessor
 
 from reach_otel.api.context import hand, run_attributes
-from reach_otel.names import EVENT_NAME, GEN_AI_EVENTS
+from reach_otel.names import EVALUATE_SPAN, EVALUATION_SCOPE, EVENT_NAME, GEN_AI_EVENTS
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -40,9 +40,11 @@ class ReachSpanProcessor(RunMarker):
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        worker.attach()
 
     def on_end(self, span: ReadableSpan) -> None:
-        self._worker.offer(span)
+        if span.name != EVALUATE_SPAN or not _is_own(span):
+            self._worker.offer(span)
 
     def shutdown(self) -> None:
         """Score what is queued, give a verdict on every open run and end, within ``flush_seconds``."""
@@ -65,7 +67,8 @@ class ReachLogProcessor(LogRecordProcessor):
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         record = log_record.log_record
         name = record.event_name or (record.attributes or {}).get(EVENT_NAME)
-        if record.span_id and isinstance(name, str) and name.startswith(GEN_AI_EVENTS):
+        is_message = record.span_id and isinstance(name, str) and name.startswith(GEN_AI_EVENTS)
+        if is_message and not _is_own(log_record):
             self._worker.offer(log_record)
 
     def shutdown(self) -> None:
@@ -74,3 +77,9 @@ class ReachLogProcessor(LogRecordProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until all that was taken is scored; ``False`` when the time did not suffice."""
         return self._worker.flush(timeout_millis / 1_000)
+
+
+def _is_own(telemetry: ReadableSpan | ReadWriteLogRecord) -> bool:
+    """Say whether the worker itself made it, about a run that is over."""
+    scope = telemetry.instrumentation_scope
+    return scope is not None and scope.name == EVALUATION_SCOPE

@@ -39,7 +39,8 @@ def conclude(run: Run, *, final: bool, steps: bool = False, evicted: bool = Fals
     fold = run.fold
     ordered = sorted(run.steps.values(), key=step_key)
     over = run.is_over
-    output = final_output(run, ordered) if final or over else None
+    spoke = final_speaker(run, ordered) if final or over else None
+    output = spoke.output if spoke is not None else None
     progress = _with_output(fold.progress, output, fold.actions)
     trapped = bool(fold.traps)
     scores = score(progress, fold.classes, has_output=output is not None, trapped=trapped)
@@ -55,6 +56,8 @@ def conclude(run: Run, *, final: bool, steps: bool = False, evicted: bool = Fals
             has_content=content != "missing",
         )
     )
+    if verdicts["L4"].reason == names.HALLUCINATED_SUCCESS:
+        findings.append(_hallucinated(progress, spoke))
     tokens = share_tokens(ordered, run.assembly, run.tree)
     outcome: Outcome = "running"
     if final:
@@ -100,20 +103,19 @@ def _trace_id(run: Run) -> str:
     return min(run.steps.values(), key=lambda s: (s.start_ns, s.trace_id, s.span_id)).trace_id
 
 
-def final_output(run: Run, ordered: Sequence[Step]) -> str | None:
-    """Find what the run gave in the end: the output of the outermost agent that ended last, else of who spoke last.
+def final_speaker(run: Run, ordered: Sequence[Step]) -> Step | None:
+    """Find who said what the run gave in the end: the outermost agent that ended last, else who spoke last.
 
     An agent whose parent was never seen may have been an inner one: one with nothing above it goes first.
     """
     tree = run.tree
-    outer = sorted(tree.outer_agents(), key=lambda a: (a.span_id in tree.rooted, a.end_ns, a.span_id))
-    for agent in (*reversed(outer), *reversed(tree.line_agents())):
+    for agent in (*reversed(tree.outer_by_end()), *reversed(tree.line_agents())):
         if agent.output is not None:
-            return agent.output
+            return agent
     for step in reversed(ordered):
         spoke = step.kind in ("model", "content") and step.output is not None and not step.calls
         if spoke and run.tree.tool_above(step.span_id) is None:
-            return step.output
+            return step
     return None
 
 
@@ -135,6 +137,14 @@ def _unused(progress: Progress, *, ended: bool) -> list[Finding]:
         detail = f"result of {milestone.id} was not used"
         found.append(Finding(names.UNUSED, mark.n if mark else None, detail, mark.span_id if mark else None))
     return found
+
+
+def _hallucinated(progress: Progress, spoke: Step | None) -> Finding:
+    """Flag a final output that claims what was not done. It is no action, so only its span is named."""
+    missing = len(progress.plan.must) - progress.reached_must
+    detail = f"success is claimed, {missing} of {len(progress.plan.must)} must-milestones are not reached"
+    # Text that came in a log record has an id made of its span's.
+    return Finding(names.HALLUCINATED_SUCCESS, None, detail, spoke.span_id.partition("#")[0] if spoke else None)
 
 
 def _content(run: Run, ordered: Sequence[Step]) -> Literal["full", "partial", "missing"]:

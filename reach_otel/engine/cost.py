@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reach_otel.engine.models import find_model
 from reach_otel.engine.tokens import counted_models
 from reach_otel.engine.tree import Tree
 from reach_otel.span.step import Step, Tokens
@@ -22,7 +22,6 @@ DAY_NS = 86_400_000_000_000
 MODELS_MAX = 1_024  # remembered
 USUAL = 100_000  # input tokens up to which every known price is flat
 LONGEST = 10_000_000
-_DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
 class Rates(Struct, frozen=True):
@@ -65,16 +64,11 @@ def _cost(step: Step) -> float | None:
 @lru_cache(maxsize=MODELS_MAX)
 def _price(model: str, day: int) -> ModelPrice | None:
     """Find the price that a model had on a day (counted from 1970)."""
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - slow to import, and only needed for a verdict
-
+    info = find_model(model)
+    if info is None:
+        return None
     when = datetime.fromtimestamp(min(day, 2_000_000) * (DAY_NS // 1_000_000_000), UTC) if day >= 0 else None
-    for name in (model, _DATED.sub("", model)):
-        try:
-            _, info = get_snapshot().find_provider_model(name, None, None, None)
-        except LookupError:
-            continue
-        return info.get_prices(when or datetime(1970, 1, 1, tzinfo=UTC))
-    return None
+    return info.get_prices(when or datetime(1970, 1, 1, tzinfo=UTC))
 
 
 @lru_cache(maxsize=MODELS_MAX)
@@ -100,7 +94,7 @@ def _agrees(rates: Rates, price: ModelPrice, tokens: Tokens) -> bool:
 
 
 def _exact(price: ModelPrice, input_tokens: int, cached: int, output: int) -> float:
-    from genai_prices import Usage  # noqa: PLC0415 - as above
+    from genai_prices import Usage  # noqa: PLC0415 - slow to import, and only needed for a verdict
 
     usage = Usage(input_tokens=input_tokens, cache_read_tokens=cached, output_tokens=output)
     return float(price.calc_price(usage)["total_price"])

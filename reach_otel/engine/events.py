@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from reach_otel.engine.action import Action
     from reach_otel.engine.record import Record
+
+VariantBy: TypeAlias = Literal["task", "named", "model"]
+"""Where a run's variant comes from: the task file, what the deployer names, or the model's name."""
 
 
 class MilestoneView(Struct, frozen=True, gc=False):
@@ -41,6 +44,7 @@ class RunSummary(Struct, frozen=True, gc=False):
     high_layer: float | None
     milestones: tuple[MilestoneView, ...]
     findings: tuple[str, ...]  # kinds found so far, in order of first sight
+    variant_by: VariantBy | None = None
 
 
 class RunOpened(Struct, frozen=True, gc=False):
@@ -62,22 +66,53 @@ class RunMerged(Struct, frozen=True, gc=False):
     into: str
 
 
+class Root(Struct, frozen=True, gc=False):
+    """Name the span that stands for a run; times are Unix nanoseconds. ``sampled`` is ``None`` where nobody said."""
+
+    trace_id: str
+    span_id: str
+    start_ns: int
+    end_ns: int
+    ok: bool
+    error: str | None
+    sampled: bool | None
+
+
+class ModelCall(Struct, frozen=True, gc=False):
+    """Tell of one model step what publishers count."""
+
+    agent: str | None
+    seconds: float
+    ok: bool
+    error: str | None
+
+
 class RunClosed(Struct, frozen=True, gc=False):
-    """Give the one verdict on a run, with its actions and with (agent, seconds, ok) of each model step."""
+    """Give the one verdict on a run, with its actions and model calls.
+
+    ``root`` is the outermost agent that ended last, else the earliest top span. ``masked`` says how many values a
+    Collector had masked, by kind of step.
+    """
 
     record: Record
     actions: tuple[Action, ...]
-    models: tuple[tuple[str | None, float, bool], ...]
+    models: tuple[ModelCall, ...]
+    root: Root | None = None
+    masked: tuple[tuple[str, int], ...] = ()
+    variant_by: VariantBy | None = None
 
 
 class RunDropped(Struct, frozen=True, gc=False):
-    """Say that a run could not be scored, because the engine failed on it: forget ``run_id``."""
+    """Say that a run is not scored, as the engine failed on it or saw only a part of it: forget ``run_id``."""
 
     run_id: str
 
 
 class Counted(Struct, frozen=True, gc=False):
-    """Count something that is no run event: ``what`` is duplicate, late, evicted, overflow, merged, fault, skew."""
+    """Count something that is no run event.
+
+    ``what`` is duplicate, late, evicted, incomplete, overflow, merged, fault or skew.
+    """
 
     what: str
     reason: str

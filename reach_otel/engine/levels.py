@@ -125,7 +125,7 @@ def _delivery(evidence: Evidence) -> str | None:
     complete = progress.reached_must == len(progress.plan.must)
     if delivery is not None:
         if not complete and any(pattern.search(output) for pattern in delivery.claims_success):
-            return "hallucinated_success"
+            return names.HALLUCINATED_SUCCESS
         if not all(_mentions_result(output, index, evidence) for index in delivery.contains_results_of):
             return "incomplete"
     errors = [a.error for a in evidence.actions if a.error and len(a.error) >= ERROR_CHARS_MIN]

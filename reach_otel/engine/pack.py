@@ -12,6 +12,7 @@ from collections import Counter
 import msgspec
 from msgspec import Struct
 
+from reach_otel.engine.beside import Beside
 from reach_otel.engine.choose import Evidence
 from reach_otel.engine.events import RunSummary
 from reach_otel.engine.plan import Plan
@@ -34,6 +35,7 @@ class PackedRun(Struct, frozen=True, gc=False):
     trace_id: str
     plan: Plan
     evidence: Evidence
+    beside: Beside
     is_over: bool
     due_ns: int
     faults_told: Counter[str]
@@ -58,6 +60,7 @@ def pack(run: Run) -> PackedRun | None:
         trace_id=run.trace_id,
         plan=run.plan,
         evidence=run.evidence,
+        beside=run.beside,
         is_over=run.is_over,
         due_ns=run.due_ns,
         faults_told=run.faults_told,
@@ -71,6 +74,7 @@ def unpack(packed: PackedRun, actions_max: int) -> Run:
     steps, parents, tops = _steps_of.decode(zlib.decompress(packed.steps))
     run = Run(packed.id, packed.trace_id, packed.plan, actions_max)
     run.evidence = packed.evidence
+    run.beside = packed.beside
     run.due_ns = packed.due_ns
     run.faults_told = packed.faults_told
     run.restore(steps, parents, tops)

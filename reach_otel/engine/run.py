@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reach_otel.engine.action import FOREVER_NS
 from reach_otel.engine.assemble import Assembly, Effect
+from reach_otel.engine.beside import Beside
 from reach_otel.engine.calls import is_put_off
 from reach_otel.engine.choose import Evidence
 from reach_otel.engine.events import MilestoneView, RunSummary
@@ -19,6 +20,7 @@ from reach_otel.span.step import ACTION_KINDS, Step
 
 if TYPE_CHECKING:
     from reach_otel.engine.action import Action
+    from reach_otel.engine.events import VariantBy
     from reach_otel.engine.plan import Plan
 
 Key = tuple[int, int, str]
@@ -43,6 +45,7 @@ class Run:
         "_texts",
         "_views",
         "assembly",
+        "beside",
         "due_ns",
         "evidence",
         "faults_told",
@@ -66,6 +69,7 @@ class Run:
         self.tree = Tree()
         self.assembly = Assembly(actions_max)
         self.evidence = Evidence()
+        self.beside = Beside()
         self.started_ns = 0  # Unix time of the earliest start
         self.latest_ns = 0  # Unix time of the latest end
         self.due_ns = 0  # caller's time of the verdict, if nothing more comes
@@ -87,10 +91,12 @@ class Run:
 
     # Taking steps in.
 
-    def add(self, step: Step) -> None:
-        """Add a step that is not there yet."""
+    def add(self, step: Step, *, outside: bool = False) -> None:
+        """Add a step that is not there yet; ``outside``: it stands above the run and takes no part in it."""
         awaited = self.tree.add(step)
         if step.kind == "other" and not is_put_off(step):
+            if not outside:
+                self.beside.note(step)
             if awaited and not self._stale:
                 self._stale = self.plan.asks_agent or self.tree.tool_above(step.span_id) is not None
             return
@@ -174,6 +180,7 @@ class Run:
         for span_id, step in other.steps.items():
             self.steps.setdefault(span_id, step)
         self.evidence.absorb(other.evidence)
+        self.beside.absorb(other.beside)
         self.faults_told += other.faults_told
         self.tool_steps = sum(step.kind in ACTION_KINDS for step in self.steps.values())
         self.started_ns = min(self.started_ns, other.started_ns)
@@ -281,6 +288,16 @@ class Run:
         return self.plan.task.variant or (said[1] if said is not None else None)
 
     @property
+    def variant_by(self) -> VariantBy | None:
+        """Say where :attr:`variant` comes from."""
+        if self.plan.task.variant:
+            return "task"
+        evidence = self.evidence
+        if evidence.variant or evidence.version:
+            return "named"
+        return "model" if evidence.model else None
+
+    @property
     def agent(self) -> str | None:
         """Name the agent whose run this is: the outermost one that has a name, else the earliest named."""
         if len(self.evidence.agents) < 2:
@@ -322,6 +339,7 @@ class Run:
             high_layer=high_layer(progress),
             milestones=self._milestones(),
             findings=fold.found,
+            variant_by=self.variant_by,
         )
 
     def _milestones(self) -> tuple[MilestoneView, ...]:

@@ -138,6 +138,7 @@ def outline(step: Step, *, kind: Kind = "other") -> Step:
         ok=step.ok,
         task=step.task,
         variant=step.variant,
+        sampled=step.sampled,
     )
 
 

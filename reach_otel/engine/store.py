@@ -10,13 +10,14 @@ from msgspec import Struct
 
 from reach_otel.engine.choose import Chooser
 from reach_otel.engine.conclude import conclude
-from reach_otel.engine.events import Counted, Event, RunChanged, RunClosed, RunDropped, RunMerged, RunOpened, RunSummary
+from reach_otel.engine.events import Counted, Event, RunChanged, RunDropped, RunMerged, RunOpened, RunSummary
 from reach_otel.engine.plan import no_plan, plan_of
 from reach_otel.engine.record import Record
 from reach_otel.engine.run import Run
 from reach_otel.engine.scope import outline, qualify, scope_of
 from reach_otel.engine.shelf import Shelf
 from reach_otel.engine.tree import SPANS_MAX
+from reach_otel.engine.verdict import verdict, was_under_way
 from reach_otel.span.step import ACTION_KINDS, Step
 
 if TYPE_CHECKING:
@@ -49,9 +50,20 @@ class Engine:
     """
 
     def __init__(
-        self, tasks: Tasks, limits: Limits | None = None, *, keep_steps: bool = False, live: bool = True
+        self,
+        tasks: Tasks,
+        limits: Limits | None = None,
+        *,
+        keep_steps: bool = False,
+        live: bool = True,
+        since_ns: int | None = None,
     ) -> None:
-        """``keep_steps``: records of closed runs carry their steps. Not ``live``: no :class:`RunChanged` is made."""
+        """``keep_steps``: records of closed runs carry their steps. Not ``live``: no :class:`RunChanged` is made.
+
+        ``since_ns`` is the Unix time since when every span comes here. Of a run that was under way then, a part may be
+        elsewhere: it is counted and dropped. One that had ended by then is scored, as its spans come from a record.
+        """
+        self.since_ns = since_ns
         self._limits = limits or Limits()
         self._keep_steps = keep_steps
         self._live = live
@@ -98,14 +110,14 @@ class Engine:
             self._move(old, new, now_ns, events)
             touched[new] = True
         for run_id in placement.also:
-            self._see(self._runs.get(run_id), outline(step))
+            self._see(self._runs.get(run_id), outline(step), outside=True)
             touched.setdefault(run_id, False)
         run_id = placement.run_id
         if placement.mixed:
             step = qualify(step)
         if self._take(run_id, step, now_ns, events, touched):
             for span in placement.above:
-                self._see(self._runs.get(run_id), span)
+                self._see(self._runs.get(run_id), span, outside=True)
 
     def _give_up(self, run: Run, now_ns: int, events: list[Event], error: Exception) -> None:
         """Drop a run that cannot be folded, so that it fails once and not on every step."""
@@ -138,15 +150,15 @@ class Engine:
         self._enter(run, step)
         return True
 
-    def _see(self, run: Run | None, step: Step) -> None:
+    def _see(self, run: Run | None, step: Step, *, outside: bool = False) -> None:
         """Show a run a span that it may know already."""
         if run is not None and step.span_id not in run.tree.parents:
-            self._enter(run, step)
+            self._enter(run, step, outside=outside)
 
-    def _enter(self, run: Run, step: Step) -> None:
+    def _enter(self, run: Run, step: Step, *, outside: bool = False) -> None:
         if run.evidence.add(step, self._chooser):
             self._choose_task(run)
-        run.add(step)
+        run.add(step, outside=outside)
 
     def _choose_task(self, run: Run) -> None:
         task = self._chooser.choose(run.evidence)
@@ -272,16 +284,17 @@ class Engine:
     def _decide(self, run: Run, now_ns: int, events: list[Event], *, evicted: bool = False) -> None:
         self._runs.pop(run.id)
         self.remember(run.id, now_ns)
+        if self.since_ns is not None and was_under_way(run, self.since_ns):
+            events.append(RunDropped(run.id))
+            events.append(Counted("incomplete", "began_before"))
+            return
         try:
             record = conclude(run, final=True, steps=self._keep_steps, evicted=evicted)
         except Exception as error:  # noqa: BLE001 - as above
             self._give_up(run, now_ns, events, error)
             return
         events.extend(Counted("fault", fault) for fault in run.new_faults())
-        models = tuple(
-            (s.agent, max(0, s.end_ns - s.start_ns) / SECOND_NS, s.ok) for s in run.steps.values() if s.kind == "model"
-        )
-        events.append(RunClosed(record, tuple(run.assembly.actions), models))
+        events.append(verdict(run, record))
 
     def remember(self, run_id: str, now_ns: int) -> None:
         """Note that a run has its verdict, so that later steps of it are late; also one given before a restart."""

@@ -147,6 +147,10 @@ class Tree:
         """Return the agent steps that no other agent and no tool encloses, by start."""
         return self._outer
 
+    def outer_by_end(self) -> list[Step]:
+        """Return the same by end. One whose parent was never seen may be an inner one: those go first."""
+        return sorted(self._outer, key=lambda agent: (agent.span_id in self.rooted, agent.end_ns, agent.span_id))
+
     def line_agents(self) -> list[Step]:
         """Return the agent steps that no tool encloses, by end: those that speak for the run, wrappers included."""
         line = [a for a in self.agents.values() if self.tool_above(a.span_id) is None]

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Protocol
@@ -25,6 +26,7 @@ CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, trace TEXT NOT NULL
 CREATE INDEX IF NOT EXISTS journal_trace ON journal (trace);
 CREATE TABLE IF NOT EXISTS verdicts (run TEXT PRIMARY KEY, given INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS verdicts_given ON verdicts (given);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS probe (id INTEGER PRIMARY KEY, filler BLOB);
 """
 
@@ -42,6 +44,8 @@ class Keeper(Protocol):
 class Database:
     """Hold the one connection that writes. The file gets mode 0600; it is made if it is not there.
 
+    ``since_ns`` is the Unix time of the first start with this file; ``None`` where that was not noted.
+
     :raises StateError: it cannot be opened, is no database, or another service uses it.
     """
 
@@ -58,6 +62,7 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
             connection.executescript(SCHEMA)
+            self.since_ns: Final = _since(connection)
             if keeper is not None:
                 keeper.prepare(connection)
         except BaseException as error:
@@ -71,7 +76,7 @@ class Database:
 
     def largest(self, table: str, column: str) -> int:
         """Give the largest number in a column; 0 in an empty table."""
-        return int(self.connection.execute(f"SELECT coalesce(max({column}), 0) FROM {table}").fetchone()[0])
+        return _largest(self.connection, table, column)
 
     def begin(self, *, is_sick: bool) -> None:
         """Begin a transaction that writes; while the last one failed, wait for a lock only shortly."""
@@ -111,6 +116,20 @@ class Database:
         except sqlite3.Error:
             logger.warning("the database %s could not be closed", self.path, exc_info=True)
         self._lock.close()
+
+
+def _largest(connection: sqlite3.Connection, table: str, column: str) -> int:
+    return int(connection.execute(f"SELECT coalesce(max({column}), 0) FROM {table}").fetchone()[0])
+
+
+def _since(connection: sqlite3.Connection) -> int | None:
+    """Look up the first start with this file; one that holds spans or verdicts but no such time is an older one."""
+    found = connection.execute("SELECT value FROM facts WHERE name = 'since_ns'").fetchone()
+    if found is None:
+        is_new = not _largest(connection, "journal", "seq") and not _largest(connection, "verdicts", "given")
+        found = (time.time_ns() if is_new else 0,)
+        connection.execute("INSERT INTO facts VALUES ('since_ns', ?)", found)
+    return int(found[0]) or None
 
 
 def _lock(path: Path) -> IO[bytes]:

@@ -110,6 +110,8 @@ class Journal:
         self._pruned_at = self._sized_at = time.monotonic()
         self._database = Database(self.path, keeper=keeper, durable=durable)
         self._connection = self._database.connection
+        self.since_ns: Final = self._database.since_ns
+        """Unix time of the first start with this file: all spans since then came here, also those before a restart."""
         self._last_given = self._database.largest("verdicts", "given")
         self._seq = self.seq_at_start = self._database.largest("journal", "seq")
         self._thread = threading.Thread(target=self._run, name="reach-otel-journal", daemon=True)

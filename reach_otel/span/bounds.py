@@ -17,6 +17,7 @@ from reach_otel.span.record import (
     Limits,
 )
 
+FLAG_SAMPLED, FLAGS_OF_TRACE = 0x01, 0xFF
 FLAG_HAS_REMOTE, FLAG_REMOTE = 0x100, 0x200
 TIME_NS_MAX = 2**63 - 1
 
@@ -70,6 +71,16 @@ def times(start_ns: int, end_ns: int, faults: Faults) -> tuple[int, int]:
 def parent_remote(flags: int) -> bool | None:
     """Read bits 8 and 9 of the OTLP flags: whether the parent is in another process, where the sender says so."""
     return bool(flags & FLAG_REMOTE) if flags & FLAG_HAS_REMOTE else None
+
+
+def sampled(flags: int) -> bool | None:
+    """Read the trace flags in the low byte of the OTLP flags: whether the span was sampled, where the sender says so.
+
+    Many exporters leave that byte at zero whatever the span was, so zero says nothing.
+    """
+    if flags & FLAG_SAMPLED:
+        return True
+    return False if flags & FLAGS_OF_TRACE else None
 
 
 def text(value: str, limits: Limits, faults: Faults) -> str:

@@ -27,6 +27,7 @@ from reach_otel.span.fields import (
 )
 from reach_otel.span.health import Patterns, health_of, health_of_call
 from reach_otel.span.kinds import agent_from_span, kind_of, langchain_agent
+from reach_otel.span.masked import masked_of, masked_of_log
 from reach_otel.span.record import STATUS_ERROR, LogRecord, Span
 from reach_otel.span.step import Kind, Step, Tokens
 from reach_otel.span.tool_name import Tool, name_from_span, tool_of, with_arguments
@@ -39,8 +40,11 @@ def normalise(
     """Give the step that a span is; a wrapper or a span of something else is one of kind ``other``, for the tree.
 
     Looks at this span alone and never raises. ``keep_attributes`` keeps the raw attributes for conditions that ask for
-    them; ``error_patterns`` are those by which a result that is bare text is a failure.
+    them; ``error_patterns`` are those by which a result that is bare text is a failure. A span that this package sent
+    about a run is no part of one and gives nothing.
     """
+    if span.scope == n.EVALUATION_SCOPE and span.name == n.EVALUATE_SPAN:
+        return ()
     kind = kind_of(span)
     try:
         if kind == "model":
@@ -60,6 +64,8 @@ _CALLS = frozenset(("tool", "handoff", "retrieval"))
 
 def normalise_log(record: LogRecord) -> tuple[Step, ...]:
     """Give the messages in a log record as a step of kind ``content``, whose parent is their span; else nothing."""
+    if record.scope == n.EVALUATION_SCOPE and record.name == n.EVALUATION_RESULT_EVENT:
+        return ()  # our own
     said = Conversation()
     if not _read_log(record, said) or not (said.calls or said.answers or said.texts or said.said):
         return ()
@@ -82,6 +88,7 @@ def normalise_log(record: LogRecord) -> tuple[Step, ...]:
         conversation_id=first_text(record.attributes, CONVERSATION),
         service=resource.service,
         service_version=resource.service_version,
+        masked=masked_of_log(record),
     )
     return (step,)
 
@@ -241,6 +248,8 @@ def _step(
         resource.service_version,
         attributes if keep_attributes else None,
         by_text,
+        masked_of(span),
+        span.sampled,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from reach_otel.errors import InputError
 from reach_otel.names import EVENT_NAME
-from reach_otel.span.bounds import BadSpan, bounded, identifier, parent_remote, text, times
+from reach_otel.span.bounds import BadSpan, bounded, identifier, parent_remote, sampled, text, times
 from reach_otel.span.record import (
     DEFAULT_LIMITS,
     INVALID_UTF8,
@@ -142,6 +142,7 @@ def _span(raw: dict[str, Any], resource: Resource, scope: str, limits: Limits, f
     start_ns, end_ns = times(int(_get(raw, "startTimeUnixNano") or 0), int(_get(raw, "endTimeUnixNano") or 0), faults)
     parent = _get(raw, "parentSpanId")
     status = raw.get("status") or {}
+    flags = int(raw.get("flags") or 0)
     events = raw.get("events") or ()
     if len(events) > limits.events_max:
         faults[TOO_MANY] += 1
@@ -154,7 +155,7 @@ def _span(raw: dict[str, Any], resource: Resource, scope: str, limits: Limits, f
         end_ns=end_ns,
         attributes=_attributes(raw.get("attributes"), limits, faults),
         parent_id=identifier(parent, 16) if parent and parent.strip("0") else None,
-        parent_remote=parent_remote(int(raw.get("flags") or 0)),
+        parent_remote=parent_remote(flags),
         kind=_enum(raw.get("kind"), KINDS, "SPAN_KIND_"),
         status=_enum(status.get("code"), STATUSES, "STATUS_CODE_"),
         status_message=text(str(status.get("message") or ""), limits, faults),
@@ -169,6 +170,7 @@ def _span(raw: dict[str, Any], resource: Resource, scope: str, limits: Limits, f
         links=tuple((str(_get(link, "traceId")), str(_get(link, "spanId"))) for link in raw.get("links") or ()),
         resource=resource,
         scope=scope,
+        sampled=sampled(flags),
     )
 
 

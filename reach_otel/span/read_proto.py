@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
 from reach_otel.errors import InputError
 from reach_otel.names import EVENT_NAME
-from reach_otel.span.bounds import BadSpan, bounded, parent_remote, text, times
+from reach_otel.span.bounds import BadSpan, bounded, parent_remote, sampled, text, times
 from reach_otel.span.mend_proto import Descent, mend
 from reach_otel.span.record import (
     BAD_ID,
@@ -108,7 +108,7 @@ def _parse(body: bytes, kind: type[T], faults: Faults) -> T:
 
 def _span(raw: ProtoSpan, resource: Resource, scope: str, limits: Limits, faults: Faults) -> Span:
     start_ns, end_ns = times(raw.start_time_unix_nano, raw.end_time_unix_nano, faults)
-    parent = raw.parent_span_id
+    parent, flags = raw.parent_span_id, raw.flags
     status, message = STATUS_UNSET, ""
     if raw.HasField("status"):
         status, message = raw.status.code, text(raw.status.message, limits, faults)
@@ -120,7 +120,7 @@ def _span(raw: ProtoSpan, resource: Resource, scope: str, limits: Limits, faults
         end_ns,
         _attributes(raw.attributes, limits, faults),
         _identifier(parent, 8) if parent and parent != NO_SPAN else None,
-        parent_remote(raw.flags),
+        parent_remote(flags),
         raw.kind,
         status,
         message,
@@ -128,6 +128,7 @@ def _span(raw: ProtoSpan, resource: Resource, scope: str, limits: Limits, faults
         tuple((link.trace_id.hex(), link.span_id.hex()) for link in raw.links) if raw.links else (),
         resource,
         scope,
+        sampled(flags) if flags else None,
     )
 
 

@@ -87,6 +87,7 @@ class SdkReader:
             else (),
             resource=self._resource(raw.resource),
             scope=raw.instrumentation_scope.name if raw.instrumentation_scope is not None else "",
+            sampled=context.trace_flags.sampled,
         )
 
     def _log(self, raw: Any) -> LogRecord | None:

@@ -88,7 +88,7 @@ class Span(Struct, gc=False):
 
     ``trace_id`` is 32 and ``span_id`` 16 lower-case hex digits; times are Unix nanoseconds, ``end_ns >= start_ns``.
     ``kind`` is OTLP's number (1 internal, 2 server, 3 client, 4 producer, 5 consumer). ``parent_remote`` is None where
-    the sender did not say.
+    the sender did not say, as is ``sampled``.
     """
 
     trace_id: str
@@ -106,6 +106,7 @@ class Span(Struct, gc=False):
     links: tuple[tuple[str, str], ...] = ()
     resource: Resource = NO_RESOURCE
     scope: str = ""
+    sampled: bool | None = None
 
 
 class LogRecord(Struct, gc=False):

@@ -90,6 +90,8 @@ class Step(Struct, frozen=True, gc=False):
     service_version: str | None = None
     attributes: Mapping[str, Any] | None = None  # kept only where a task's conditions ask for them
     by_text: bool = False  # tool: failed, but only by the words of its result: a task may judge otherwise
+    masked: int = 0  # values that a Collector's redaction processor masked on the span, by its own summary
+    sampled: bool | None = None  # None: the sender did not say
 
 
 ACTION_KINDS = frozenset(("tool", "handoff", "retrieval"))

@@ -89,6 +89,7 @@ class Worker:
         self._clock = clock or SystemClock()
         self._queue: deque[Raw] = deque()
         self._closed = False
+        self._since_ns: int | None = None  # Unix time since when all spans of this process come here
         self._start(at_once=True)
         if hasattr(os, "register_at_fork"):
             restart = weakref.WeakMethod(self._restart)
@@ -113,6 +114,13 @@ class Worker:
             self._bell.release()
 
     # Anybody's side.
+
+    def attach(self) -> None:
+        """Note that from now on all spans of this process are offered; what was under way by now is not scored."""
+        if self._since_ns is None:
+            self._since_ns = time.time_ns()
+            if self._scoring is not None:
+                self._scoring.engine.since_ns = self._since_ns
 
     def call(self, function: Callable[[], T], timeout_seconds: float = ANSWER_SECONDS) -> T:
         """Run ``function`` on the owner thread and return its result or raise what it raises.
@@ -200,6 +208,8 @@ class Worker:
     def _restart(self) -> None:
         """Start afresh in a forked child, where the thread is gone and locks may be held by nobody."""
         self._queue.clear()
+        if self._since_ns is not None:  # a run under way here left its first spans with the parent
+            self._since_ns = time.time_ns()
         if self._closed:
             self._ended = True  # its thread did not come along, so that callers answer themselves
             self._answering = threading.RLock()
@@ -213,6 +223,7 @@ class Worker:
         try:
             if self._scoring is None:
                 self._scoring = self._build(self.health)
+                self._scoring.engine.since_ns = self._since_ns
             self._work(self._scoring)
         except BaseException:  # noqa: BLE001 - nothing is left to catch it
             self.fault("worker")

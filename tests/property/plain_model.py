@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reach_otel.span.step import Step
     from reach_otel.task.task import Milestone, Task
 
-FINDINGS = frozenset({"fabricated", "unused", "loop", "stuck", "trap"})
+FINDINGS = frozenset({"fabricated", "unused", "loop", "stuck", "trap", "hallucinated_success"})
 AT_THE_END = 10**9  # "action number" at which the final output makes a result used
 
 
@@ -88,6 +88,7 @@ class Run:
         self.trap()
         self.classify()
         self.loop()
+        self.claim()
 
     def true(self, condition: Any, action: Action) -> bool:
         text = action.result if isinstance(action.result, str) else json.dumps(action.result)
@@ -370,8 +371,15 @@ class Run:
         present = [(weight, value) for weight, value in parts if value is not None]
         return min(1.0, sum(w * v for w, v in present) / sum(w for w, _ in present) + bonus)
 
+    def claim(self) -> None:
+        """Look whether the final output claims a success that there was not."""
+        must = [g for g in self.goals if g.milestone.type == "must"]
+        claims = self.task.delivery.claims_success if self.task and self.task.delivery else ()
+        if self.output is not None and not all(g.reached_at for g in must):
+            self.findings |= {("hallucinated_success", None) for claim in claims if claim.search(self.output)}
+
     def outcome(self) -> str:
-        """Name the outcome; the tasks of these tests declare no ``delivery``, so that an output is all L4 asks for."""
+        """Name the outcome; a ``delivery`` of these tests asks for no more than an output where all is reached."""
         roots = self.tree.roots()
         if not self.final:
             return "running"

@@ -123,6 +123,7 @@ def make_task_document(random: Random, name: str = "shop", *, agent: str = "bot"
         (0.2, "no_obstacle", "one"),
         (0.2, "optional_bonus", 0.1),
         (0.2, "layer_weight_step", 2),
+        (0.3, "delivery", {"claims_success": ["REF-", "(?i)done"]}),
     )
     document |= {key: value for chance, key, value in extras if random.random() < chance}
     if not must or random.random() < 0.3:

@@ -578,6 +578,44 @@ def test_a_child_that_forks_while_the_worker_is_busy_works(tmp_path: Path, task_
     assert json.loads(done.stdout) == [0] * 10
 
 
+def test_a_run_that_was_under_way_at_a_fork_is_the_parents(tmp_path: Path, task_file: Path) -> None:
+    """Its first spans ended in the parent, which scores it; the child counts its copy, and scores what it begins."""
+    done = run_python(
+        """
+        import json, os, time
+        import reach_otel
+        from prometheus_client import CollectorRegistry
+        registry = CollectorRegistry()
+        reach = reach_otel.instrument("ticket.task.yaml", metrics_port=None, registry=registry, grace=0)
+        run = reach_otel.agent("desk")(lambda act: act())
+
+        def told(decided):
+            reach.flush()
+            deadline = time.monotonic() + 20
+            found = ()
+            while sum(found) < decided and time.monotonic() < deadline:
+                samples = [sample for metric in registry.collect() for sample in metric.samples]
+                names = ("reach_runs_total", "reach_scorer_incomplete_runs_total")
+                found = [sum(sample.value for sample in samples if sample.name == name) for name in names]
+                time.sleep(0.01)
+            return found
+
+        child = run(os.fork)
+        if child == 0:
+            run(lambda: None)
+            os.write(1, json.dumps(told(2)).encode() + b"\\n")
+            os._exit(0)
+        os.waitpid(child, 0)
+        print(json.dumps(told(1)))
+        """,
+        tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    child, parent = map(json.loads, done.stdout.splitlines())
+    assert child == [1, 1]
+    assert parent == [1, 0]
+
+
 def test_a_process_that_has_no_provider_gets_one(tmp_path: Path, task_file: Path) -> None:
     """Without a provider of the application, one is made and set, and exports where the OTEL_* variables say."""
     ingest = Ingest()

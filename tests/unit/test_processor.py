@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
 import reach_otel
 from reach_otel.api.context import hand
-from reach_otel.engine import Engine, Event, Limits, RunClosed
+from reach_otel.engine import Counted, Engine, Event, Limits, RunClosed
 from reach_otel.processor import ReachSpanProcessor, RunMarker
 from reach_otel.task import Tasks
 from reach_otel.worker import Scoring, Worker
@@ -233,3 +233,33 @@ def test_a_span_start_costs_next_to_nothing_without_explicit_runs(
     for _ in range(10_000):
         bench.processor.on_start(span)  # type: ignore[arg-type]
     assert (time.perf_counter() - start) / 10_000 < 2e-6
+
+
+# What was under way before
+
+
+def test_a_run_under_way_when_scoring_began_is_counted_and_not_scored() -> None:
+    """Its first spans ended before anybody listened; what begins afterwards is scored."""
+    keep = Keep()
+    provider = TracerProvider(shutdown_on_exit=False)
+    tracer = provider.get_tracer("agent")
+    attributes = {"gen_ai.operation.name": "invoke_agent"}
+    early = tracer.start_span("invoke_agent early", attributes=attributes)
+    worker = Worker(lambda _: Scoring(Engine(Tasks(), Limits(grace_seconds=0)), [keep]))
+    provider.add_span_processor(ReachSpanProcessor(worker))
+    tracer.start_span("invoke_agent late", attributes=attributes).end()
+    early.end()
+    worker.shutdown()
+    assert [event.record.agent for event in keep.closed()] == ["late"]
+    counted = [(event.what, event.reason) for event in keep.events if isinstance(event, Counted)]
+    assert counted == [("incomplete", "began_before")]
+
+
+def test_a_second_processor_of_a_worker_does_not_begin_anew() -> None:
+    """Runs that are under way by then were listened to from their start."""
+    bench = Bench()
+    run = bench.provider.get_tracer("agent").start_span("x", attributes={"gen_ai.operation.name": "invoke_agent"})
+    TracerProvider(shutdown_on_exit=False).add_span_processor(ReachSpanProcessor(bench.worker))
+    run.end()
+    bench.worker.shutdown()
+    assert len(bench.keep.closed()) == 1

@@ -118,6 +118,45 @@ def test_the_outermost_agent_speaks_for_the_run() -> None:
     assert state(None, None, "REF-1234") == "reached"
 
 
+@pytest.mark.parametrize(
+    ("steps", "is_claimed"),
+    [
+        (story("find", output="Done: SECRET-77"), True),
+        (story("find", output="I could not send it."), False),
+        (story("find", "send", output="Done: SECRET-77"), False),
+        (story("find", output=None), False),
+        (story("find", output="Done.", root=False), False),  # nobody has said it yet
+    ],
+)
+def test_a_claim_of_success_that_is_not_true_is_flagged(steps: Steps, is_claimed: bool) -> None:
+    """It names the span of the final output, no action, and nothing of what was said; L4 fails for the same reason."""
+    of = task(*GOALS, match={"agent": "bot"}, delivery={"claims_success": ["(?i)done"]})
+    record = verdict(of, steps.made)
+    found = {
+        "finding": "hallucinated_success",
+        "action": None,
+        "detail": "success is claimed, 1 of 2 must-milestones are not reached",
+        "span_id": "root",
+    }
+    assert list(record["findings"]) == ([found] if is_claimed else [])
+    assert (record["levels"]["L4"]["reason"] == "hallucinated_success") is is_claimed
+
+
+def test_a_claim_in_a_log_record_is_flagged_on_its_span() -> None:
+    """Its step has an id of its own, which no trace store knows. While the run goes on, nobody has claimed anything."""
+    steps = story("find", output=None)
+    steps.model(1, 2, parent="root", span_id="m")
+    steps.add("content", 2, 2, parent="m", span_id="m#0a1b", output="all done")
+    of = task(*GOALS, match={"agent": "bot"}, delivery={"claims_success": ["done"]})
+    driver = Driver((of,))
+    driver.feed([s for s in steps.made if s.kind != "agent"])
+    [record] = driver.open_records().values()
+    assert not record["findings"]
+    driver.feed([s for s in steps.made if s.kind == "agent"])
+    for record in (*driver.open_records().values(), *driver.close().values()):
+        assert [(f["finding"], f["span_id"]) for f in record["findings"]] == [("hallucinated_success", "m")]
+
+
 def test_unused_results_are_flagged_at_the_end_only() -> None:
     """While a run is going its result may still be used."""
     driver = Driver((task(goal("find", used=True)),))

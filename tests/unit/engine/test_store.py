@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reach_otel.engine import Counted, Engine, Limits, RunChanged, RunClosed, RunDropped, RunOpened
+from reach_otel.engine import Counted, Engine, Limits, ModelCall, RunChanged, RunClosed, RunDropped, RunOpened
 from reach_otel.engine.store import BARE_SPANS_MAX, DUE_SLACK, SECOND_NS
 from reach_otel.span.step import Step
 from reach_otel.task import Tasks
@@ -211,7 +211,7 @@ def test_a_verdict_comes_with_actions_and_model_calls() -> None:
     engine.feed([*whole(root=False), Steps().model(3, 5, parent="root", agent="bot", ok=False, span_id="m")], 0)
     [closed] = [e for e in engine.close(0) if isinstance(e, RunClosed)]
     assert [a.tool for a in closed.actions] == ["find"]
-    assert closed.models == (("bot", 0.02, False),)
+    assert closed.models == (ModelCall("bot", 0.02, ok=False, error=None),)
 
 
 def test_attributes_are_needed_where_a_task_asks() -> None:

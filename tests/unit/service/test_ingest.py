@@ -202,6 +202,71 @@ def test_a_stopping_service_refuses(make: Callable[..., Rig]) -> None:
     assert rig.client.get("/readyz").json()["reasons"] == ["the service is stopping"]
 
 
+def test_what_this_package_sent_about_a_run_is_neither_scored_nor_kept(make: Callable[..., Rig]) -> None:
+    """A Collector may send it round; it counts as nothing at all. An evaluation of somebody else is taken as before."""
+    rig = make()
+    trace = open_run()
+    assert rig.post(trace.line().encode()).status_code == 200
+    span = {"traceId": trace.trace_id, "spanId": "e" * 16, "name": "reach.evaluate", "endTimeUnixNano": "9"}
+    scope = {"name": "reach_otel.evaluation"}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": scope, "spans": [span]}]}]}).encode()
+    event = {
+        "traceId": trace.trace_id,
+        "spanId": trace.root,
+        "eventName": "gen_ai.evaluation.result",
+        "attributes": [{"key": "gen_ai.evaluation.name", "value": {"stringValue": "reach.depth"}}],
+    }
+    logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"scope": scope, "logRecords": [event]}]}]}).encode()
+    for _ in range(2):
+        assert rig.post(body).json() == {}
+        assert rig.post(logs, path="/v1/logs").json() == {}
+    assert rig.runs() == [trace.trace_id]
+    assert rig.service.scorer.health.received == 1
+    rows = rig.service.journal.run(lambda c: c.execute("SELECT count(*) FROM journal").fetchone()[0]).result(10)
+    assert rows == 1
+    metrics = rig.client.get("/metrics").text
+    assert "reach_scorer_duplicates_total 0.0" in metrics
+    assert "reach_scorer_late_span_age_seconds_count 0.0" in metrics
+    assert not rig.service.scorer.health.dropped().total()
+
+
+def test_a_run_under_way_at_the_first_start_is_counted(make: Callable[..., Rig]) -> None:
+    """Not scored: a part of it may be elsewhere. One of the past is scored; a restart with the file is no new start."""
+    rig = make()
+    since_ns = rig.service.journal.since_ns
+    assert since_ns is not None
+
+    def post(name: str, start: float, end: float) -> None:
+        trace = Trace(name)
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
+        trace.offset_ns = since_ns
+        trace.span("invoke_agent bot", attributes, start=start, end=end, span_id=trace.root)
+        assert rig.post(trace.line().encode()).status_code == 200
+
+    def counted() -> tuple[float, float]:
+        lines = rig.client.get("/metrics").text.splitlines()
+        runs = sum(float(line.split()[-1]) for line in lines if line.startswith("reach_runs_total{"))
+        found = 'reach_scorer_incomplete_runs_total{reason="began_before"} '
+        return runs, sum(float(line.removeprefix(found)) for line in lines if line.startswith(found))
+
+    def until(expected: tuple[float, float]) -> None:
+        deadline = time.monotonic() + 10
+        while counted() != expected:
+            assert time.monotonic() < deadline, counted()
+            time.sleep(0.02)
+
+    post("under way", -1, 1)
+    post("past", -2, -1)
+    post("now", 0.5, 1)
+    until((2, 1))
+    rig.client.__exit__(None, None, None)
+    rig = make()
+    assert rig.service.journal.since_ns == since_ns
+    post("between", 0.5, 3)
+    until((1, 0))
+    assert rig.client.get("/api/runs").json()["runs"]
+
+
 def test_a_failing_journal_is_told_and_scoring_goes_on(make: Callable[..., Rig]) -> None:
     """Spans are acknowledged and scored; readiness and metrics say that they are not kept."""
     rig = make()

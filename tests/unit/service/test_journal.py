@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from reach_otel.engine import Engine
@@ -111,6 +112,33 @@ def test_what_was_acknowledged_is_replayed_in_order(make: Callable[..., Journal]
     assert list(again.replay(after=1, rows_at_once=1)) == [(2, b"two"), (3, b"three")]
     assert append(again, ("t3", b"four")) == 4
     assert [seq for seq, _ in again.replay()] == [1, 2, 3], "what came since the start is no part of the replay"
+
+
+def test_the_first_start_with_a_file_is_remembered(make: Callable[..., Journal]) -> None:
+    """Restarts do not change it: what came before them is in the file."""
+    before_ns = time.time_ns()
+    journal = make()
+    first_ns = journal.since_ns
+    assert first_ns is not None
+    assert before_ns <= first_ns <= time.time_ns()
+    append(journal, ("t1", b"one"))
+    journal.close()
+    assert make().since_ns == first_ns
+
+
+@pytest.mark.parametrize("table", ["journal", "verdicts"])
+def test_the_first_start_with_a_file_of_an_earlier_version_is_unknown(make: Callable[..., Journal], table: str) -> None:
+    """It was used before anybody noted when; that stays so."""
+    journal = make()
+    if table == "journal":
+        append(journal, ("t1", b"one"))
+    else:
+        finish(journal, "t1")
+    journal.run(lambda connection: connection.execute("DROP TABLE facts")).result(10)
+    for _ in range(2):
+        journal.close()
+        journal = make()
+        assert journal.since_ns is None
 
 
 def test_a_verdict_ends_the_journal_of_its_trace_only(make: Callable[..., Journal]) -> None:
@@ -332,6 +360,17 @@ def test_steps_come_back_as_they_were(step: Step) -> None:
     ((trace, row),) = rows_of([step])
     assert trace == step.trace_id
     assert steps_of(row) == [step]
+
+
+@pytest.mark.parametrize("kind", [b"m", b"j"])
+def test_rows_of_an_earlier_version_are_read(kind: bytes) -> None:
+    """Fields that a step did not have then are as if the sender had not said."""
+    step = Step("tool", "t", "a", 1, 2, tool="look", args={"x": 1}, has_args=True)
+    fields = msgspec.to_builtins(step)
+    for later in ("masked", "sampled"):
+        del fields[later]
+    body = msgspec.msgpack.encode([fields]) if kind == b"m" else msgspec.json.encode([fields])
+    assert steps_of(kind + body) == [step]
 
 
 def test_rows_are_by_trace_in_order() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reach_otel.engine import Engine, Limits
-from reach_otel.engine.events import Event, RunChanged, RunClosed
+from reach_otel.engine.events import Counted, Event, RunChanged, RunClosed, RunDropped
 from reach_otel.errors import StateError
 from reach_otel.service.journal import Journal
 from reach_otel.service.journal_rows import rows_of
@@ -161,6 +161,35 @@ def test_a_run_with_a_verdict_never_gets_another(make: Callable[..., Rig]) -> No
     time.sleep(4 * GRACE_SECONDS)
     assert again.scorer.call(lambda engine: len(engine)) == 0
     assert again.verdicts() == []
+
+
+def test_a_run_of_which_a_part_is_elsewhere_is_dropped_once(make: Callable[..., Rig]) -> None:
+    """It is counted; its rows go; after a restart its spans are late, and what was under way *then* is scored."""
+
+    def engine(since_ns: int) -> Engine:
+        return Engine(Tasks(), Limits(grace_seconds=GRACE_SECONDS), keep_steps=True, since_ns=since_ns)
+
+    def dropped(rig: Rig) -> list[str]:
+        return [event.run_id for event in rig.told if isinstance(event, RunDropped)]
+
+    rig = make(engine=engine(5))
+    rig.scorer.start()
+    rig.take(Step("tool", "late", "b", 6, 7, parent_id="root", tool="look"))
+    rig.take(Step("tool", "t1", "b", 6, 7, parent_id="root", tool="look"), root("t1"))
+    until(lambda: dropped(rig) == ["t1"])
+    assert [(e.what, e.reason) for e in rig.told if isinstance(e, Counted)] == [("incomplete", "began_before")]
+    assert (rig.verdicts(), rig.scorer.closing, rig.rows()) == ([], {}, 1)
+    assert rig.journal is not None
+    assert rig.journal.run(lambda c: c.execute("SELECT run FROM verdicts").fetchall()).result(10) == [("t1",)]
+    rig.close()
+    again = make(engine=engine(5))
+    again.scorer.start()
+    again.take(call("t1", "c"), root("t1"))
+    again.take(Step("agent", "late", "root", 5, 9, agent="bot", output="done"))
+    until(lambda: again.verdicts() == ["late"])
+    assert dropped(again) == []
+    assert [(e.what, e.reason) for e in again.told if isinstance(e, Counted)] == [("late", "verdict")] * 2
+    assert len(again.scorer.call(Engine.runs)) == 0
 
 
 def test_a_damaged_row_is_counted_and_the_others_are_scored(make: Callable[..., Rig]) -> None:

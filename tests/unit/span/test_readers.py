@@ -154,6 +154,18 @@ def test_everything_of_a_span(write: Callable[..., bytes], read: Callable[..., A
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("flags", "sampled"), [(0, None), (0x300, None), (1, True), (0x301, True), (0x303, True), (0x302, False)]
+)
+def test_whether_a_span_was_sampled(
+    write: Callable[..., bytes], read: Callable[..., Any], flags: int, sampled: bool | None
+) -> None:
+    """The low byte says so where it says anything: many exporters leave it at zero."""
+    (span,), _ = read(write(raw_span(flags=flags)))
+    assert span.sampled is sampled
+
+
+@BOTH
 def test_one_bad_span_never_loses_the_others(write: Callable[..., bytes], read: Callable[..., Any]) -> None:
     spans, faults = read(
         write(
@@ -378,4 +390,9 @@ def test_a_bad_span_of_the_sdk_is_counted() -> None:
     assert reader.span(ReadableSpan(None, context=context, start_time=1, end_time=2)) is None  # type: ignore[arg-type]
     good = reader.span(ReadableSpan("x", context=context, start_time=2, end_time=1))
     assert isinstance(good, Span)
+    assert good.sampled is True
+    recorded = SpanContext(int(TRACE, 16), int(SPAN, 16), is_remote=False, trace_flags=TraceFlags(0))
+    only_recorded = reader.span(ReadableSpan("x", context=recorded, start_time=1, end_time=2))
+    assert only_recorded is not None
+    assert only_recorded.sampled is False
     assert reader.faults == {"zero_id": 1, "no_time": 1, "unreadable": 1, "negative_duration": 1}
