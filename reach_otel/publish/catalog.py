@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, Literal
 
 from reach_otel import names
 from reach_otel.publish import labels
 from reach_otel.publish.labels import TaskLabels
+from reach_otel.publish.timeouts import STAGES
 
 Values = tuple[str, ...]
+Told = tuple[Values, float]  # label values, and the number that a task file tells for them
 
 RATIO_BUCKETS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 ACTION_BUCKETS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 50.0)
@@ -28,6 +31,7 @@ class Metric:
     """Describe one metric.
 
     ``values`` gives the label values after ``task`` and ``variant``; ``None`` for the scorer's own, which have neither.
+    ``declared`` gives what a task file says, by ``task`` alone: such a metric never changes while the task is loaded.
     """
 
     name: str
@@ -36,10 +40,13 @@ class Metric:
     labels: tuple[str, ...] = ()
     values: Callable[[TaskLabels], Iterable[Values]] | None = _one
     buckets: tuple[float, ...] = ()
+    declared: Callable[[TaskLabels], Iterable[Told]] | None = None
 
     @property
     def all_labels(self) -> tuple[str, ...]:
         """Return the labels as they are exposed."""
+        if self.declared is not None:
+            return ("task", *self.labels)
         return self.labels if self.values is None else ("task", "variant", *self.labels)
 
 
@@ -92,6 +99,8 @@ TASK_METRICS: Final[tuple[Metric, ...]] = (
     _histogram(names.RUN_DURATION_SECONDS, "Duration of each run.", RUN_BUCKETS),
     _counter(names.HIGH_LAYER_EXPECTED_TOTAL, "Must-milestones of the deepest layer, over runs."),
     _counter(names.HIGH_LAYER_REACHED_TOTAL, "Of these, reached."),
+    _counter(names.COVERAGE_EXPECTED_TOTAL, "Runs with a task."),
+    _counter(names.COVERAGE_REACHED_TOTAL, "Of these, runs that reached every must-milestone."),
     _counter(names.MILESTONE_EXPECTED_TOTAL, "Runs by milestone.", "milestone", "type", "layer", values=_milestones),
     _counter(
         names.MILESTONE_REACHED_TOTAL,
@@ -167,9 +176,24 @@ TASK_METRICS: Final[tuple[Metric, ...]] = (
     ),
     _counter(
         names.TIMEOUTS_TOTAL,
-        "Calls that timed out, by where.",
+        "Timeouts by where they arose: a call of a tool, a further try of one, a call of a model, or the run "
+        "where no call of it did.",
         "stage",
-        values=_each(("tool", "retries")),
+        values=_each(STAGES),
+    ),
+    _counter(
+        names.VIOLATIONS_TOTAL,
+        "Calls of tools that the task forbids, or does not allow.",
+        "rule",
+        values=_each(labels.RULES),
+    ),
+    _counter(
+        names.SENSITIVE_TOTAL,
+        "Sensitive values in spans, by kind, by the kind of step they stood in, and by what became of them.",
+        "kind",
+        "where",
+        "action",
+        values=lambda _: product(labels.SENSITIVE_KINDS, labels.STEP_KINDS, labels.SENSITIVE_ACTIONS),
     ),
 )
 """Metrics that are counted at the verdict."""
@@ -197,6 +221,23 @@ LIVE_METRICS: Final[tuple[Metric, ...]] = (
 )
 """Gauges of running runs, kept up to date by deltas."""
 
+DECLARED_METRICS: Final[tuple[Metric, ...]] = (
+    Metric(
+        names.TIER_WEIGHT,
+        "gauge",
+        "Share of each tier in the total score, from the task's `scene`.",
+        ("tier",),
+        declared=lambda task: (((tier,), weight) for tier, weight in task.tier_weights),
+    ),
+    Metric(
+        names.DURATION_LIMIT_SECONDS,
+        "gauge",
+        "Longest mean duration of a run that the task declares.",
+        declared=lambda task: (((), limit) for limit in task.duration_limits),
+    ),
+)
+"""What task files say that rules and panels compare with."""
+
 SCORER_METRICS: Final[tuple[Metric, ...]] = (
     Metric(names.SCORER_QUEUE_SPANS, "gauge", "Ended spans waiting to be scored.", values=None),
     Metric(names.SCORER_LAG_SECONDS, "gauge", "Age of the oldest span waiting to be scored.", values=None),
@@ -219,6 +260,13 @@ SCORER_METRICS: Final[tuple[Metric, ...]] = (
     Metric(names.SCORER_DUPLICATES_TOTAL, "counter", "Spans that came twice.", values=None),
     Metric(names.SCORER_RUNS_EVICTED_TOTAL, "counter", "Runs closed for want of room.", ("reason",), None),
     Metric(names.SCORER_RUNS_MERGED_TOTAL, "counter", "Runs found to be a part of another.", values=None),
+    Metric(
+        names.SCORER_INCOMPLETE_RUNS_TOTAL,
+        "counter",
+        "Runs not scored because a part of them may be elsewhere.",
+        ("reason",),
+        None,
+    ),
     Metric(names.SCORER_CONDITION_FAULTS_TOTAL, "counter", "Conditions that failed to tell.", ("reason",), None),
     Metric(names.SCORER_ERRORS_TOTAL, "counter", "Faults of the scorer itself.", ("stage",), None),
     Metric(
@@ -263,7 +311,7 @@ SERVICE_METRICS: Final[tuple[Metric, ...]] = (
 )
 """The service's own, beside those of its scorer."""
 
-METRICS: Final = (*TASK_METRICS, *LIVE_METRICS, *SCORER_METRICS)
+METRICS: Final = (*TASK_METRICS, *LIVE_METRICS, *DECLARED_METRICS, *SCORER_METRICS)
 """Metrics of every scoring process."""
 
 

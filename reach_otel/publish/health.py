@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from reach_otel.engine.events import Counted
 
-STAGES: Final = ("attach", "serve", "read", "normalise", "redact", "engine", "publish", "worker")
+STAGES: Final = ("attach", "serve", "read", "normalise", "redact", "engine", "publish", "worker", "evaluation")
 LATE_COUNTED_MAX: Final = 1_000
 _STEP: Final = "step"
 
@@ -65,6 +65,7 @@ class Scorer:
         self._odd: Tally[str] = Tally()
         self._dropped: Tally[str] = Tally({"actions_max": 0, "steps_max": 0})
         self._evicted: Tally[str] = Tally({"runs_max": 0, "fault": 0})
+        self._incomplete: Tally[str] = Tally({"began_before": 0})
         self._faults: Tally[str] = Tally(dict.fromkeys(("cel", "python", "python_timeout"), 0))
         self._failed: Tally[str] = Tally()
         self._overflow: Tally[str] = Tally()
@@ -80,6 +81,8 @@ class Scorer:
                 self._late.observe(event.seconds or 0.0)
         elif event.what == "evicted":
             self._evicted[event.reason] += event.n
+        elif event.what == "incomplete":
+            self._incomplete[event.reason] += event.n
         elif event.what == "fault":
             (self._failed if event.reason == _STEP else self._faults)[event.reason] += event.n
         elif event.what == "overflow":
@@ -109,6 +112,7 @@ class Scorer:
         yield _counters(names.SCORER_SPANS_DROPPED_TOTAL, "reason", _sum(health.dropped(), self._dropped))
         yield _counters(names.SCORER_ODD_SPANS_TOTAL, "reason", _sum(health.odd(), self._odd))
         yield _counters(names.SCORER_RUNS_EVICTED_TOTAL, "reason", self._evicted)
+        yield _counters(names.SCORER_INCOMPLETE_RUNS_TOTAL, "reason", self._incomplete)
         yield _counters(names.SCORER_CONDITION_FAULTS_TOTAL, "reason", self._faults)
         # Steps and runs on which the engine failed are its faults as much as what it raises.
         failed = Tally({"engine": self._failed[_STEP] + self._evicted["fault"]})

@@ -8,14 +8,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from reach_otel import names
+from reach_otel.task.glob import matcher
 
 if TYPE_CHECKING:
+    from reach_otel.engine.action import Action
     from reach_otel.task import Task
 
 OTHER: Final = "other"
 UNKNOWN: Final = "unknown"
-OVERFLOW: Final = "overflow"
-VARIANT_CHARS_MAX: Final = 64
+OVERFLOW: Final = names.OVERFLOW
 
 OUTCOMES: Final = ("success", "partial", "failed", "abandoned", "evicted")
 LEVELS: Final = ("L0", "L1", "L2", "L3", "L4")
@@ -23,6 +24,13 @@ CLASSES: Final = ("effective", "off_task", "repeat", "stuck", "cut_off")
 OBSTACLE_KINDS: Final = ("error", "slow", "bad_data", "fallback")
 TOKEN_CLASSES: Final = ("effective", "retry", "ineffective", "answer", OTHER)
 STATUSES: Final = ("ok", "error")
+FORBIDDEN_TOOL: Final = "forbidden_tool"
+TOOL_NOT_ALLOWED: Final = "tool_not_allowed"
+RULES: Final = (FORBIDDEN_TOOL, TOOL_NOT_ALLOWED)
+TIERS: Final = ("outcome", "trajectory", "system")
+STEP_KINDS: Final = ("agent", "model", "tool", "plan", "handoff", "retrieval", OTHER)
+SENSITIVE_KINDS: Final = ("unspecified",)  # the Collector's processor does not say what it masked
+SENSITIVE_ACTIONS: Final = ("masked",)
 ATS: Final = ("5", "10")
 REASONS: Final = {
     "L0": ("intent_missed", "no_action"),
@@ -33,7 +41,6 @@ REASONS: Final = {
 }
 
 _GLOB = re.compile(r"[*?\[]")
-_ODD = re.compile(r"[^\w.:/@+-]")
 
 
 class MilestoneLabels(NamedTuple):
@@ -47,7 +54,20 @@ class MilestoneLabels(NamedTuple):
 class TaskLabels:
     """Hold the label values that one task can have, and map what a run says onto them."""
 
-    __slots__ = ("_agent_glob", "agents", "ks", "layers_max", "milestones", "name", "tools", "variant")
+    __slots__ = (
+        "_agent_glob",
+        "_forbids",
+        "_task",
+        "agents",
+        "duration_limits",
+        "ks",
+        "layers_max",
+        "milestones",
+        "name",
+        "tier_weights",
+        "tools",
+        "variant",
+    )
 
     def __init__(self, task: Task) -> None:
         self.name = task.name
@@ -58,6 +78,12 @@ class TaskLabels:
         self.tools = (*sorted(set(_literal(_tools_of(task)))), OTHER)
         self._agent_glob = task.match.agent if task.match else None
         self.agents = (self._agent_glob, OTHER) if self._agent_glob else (OTHER,)
+        scene, outcome = task.scene, task.outcome
+        self.tier_weights = tuple(zip(TIERS, (scene.outcome, scene.trajectory, scene.system), strict=True))
+        limit = outcome.duration_seconds_max if outcome else None
+        self.duration_limits = () if limit is None else (float(limit),)
+        self._task: Task | None = task
+        self._forbids = matcher(task.forbidden_tools)
 
     @classmethod
     def unmatched(cls, tasks: Iterable[Task]) -> TaskLabels:
@@ -71,6 +97,10 @@ class TaskLabels:
         self.tools = (*sorted({tool for task in tasks for tool in _literal(_tools_of(task))}), OTHER)
         self._agent_glob = None
         self.agents = (OTHER,)
+        self.tier_weights = ()
+        self.duration_limits = ()
+        self._task = None
+        self._forbids = matcher(())
         return self
 
     def agent(self, name: str | None) -> str:
@@ -78,10 +108,17 @@ class TaskLabels:
         glob = self._agent_glob
         return glob if glob and name is not None and (name == glob or fnmatchcase(name, glob)) else OTHER
 
+    def violation(self, action: Action) -> str | None:
+        """Name the rule of least privilege that an action breaks: one at most, and ``forbidden_tool`` first.
 
-def variant_label(variant: str | None) -> str:
-    """Make a variant fit for a label: bounded, and of letters, digits and ``_ . : / @ + -`` only."""
-    return _ODD.sub("_", variant.strip())[:VARIANT_CHARS_MAX] or UNKNOWN if variant else UNKNOWN
+        What is retrieved from counts only if it is forbidden by name: nobody lists data sources as allowed tools.
+        """
+        task, tool = self._task, action.tool
+        if task is None or action.kind == "handoff" or task.allows(tool):
+            return None
+        if self._forbids(tool):
+            return FORBIDDEN_TOOL
+        return TOOL_NOT_ALLOWED if action.kind == "tool" else None
 
 
 def break_points() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Count verdicts in Prometheus metrics (SPEC 10).
 
 Everything about a run is counted at its verdict, at once, so that sums over replicas and restarts are exact. Series
-exist at 0 from the start for the variant that a task or the settings fix, else for ``unknown``; a variant that turns up
+exist at 0 from the start for the variants that a task or the settings fix, else for ``unknown``; one that turns up
 later gets its zero series when its first run is first seen, which is before that run's verdict by ``grace`` at least.
 """
 
@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 from reach_otel import names
 from reach_otel.engine.events import Counted, Event, RunChanged, RunClosed, RunDropped, RunMerged
-from reach_otel.publish.catalog import LIVE_METRICS, TASK_METRICS
+from reach_otel.publish.catalog import DECLARED_METRICS, LIVE_METRICS, TASK_METRICS
 from reach_otel.publish.health import Health, Scorer
-from reach_otel.publish.labels import OTHER, OVERFLOW, REASONS, TaskLabels, variant_label
+from reach_otel.publish.labels import OTHER, OVERFLOW, REASONS, STEP_KINDS, TaskLabels
 from reach_otel.publish.live import LiveRuns
-from reach_otel.publish.series import Family, Group, Series, Trace
-from reach_otel.publish.timeouts import is_timeout
+from reach_otel.publish.series import Family, Group, Series, Trace, declared
+from reach_otel.publish.timeouts import timeouts
+from reach_otel.publish.variants import Variants
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Exposed
 
     from reach_otel.engine.action import Action
+    from reach_otel.engine.events import VariantBy
     from reach_otel.engine.record import Record
     from reach_otel.task import Tasks
 
@@ -44,27 +46,30 @@ class Metrics:
         *,
         health: Health | None = None,
         variant: str | None = None,
+        variants: Iterable[str] = (),
         label_budget: int = LABEL_BUDGET,
     ) -> None:
         self._labels = {task.name: TaskLabels(task) for task in tasks}
         self._labels[names.UNMATCHED] = TaskLabels.unmatched(tasks)
         families = [Family(metric, label_budget) for metric in (*TASK_METRICS, *LIVE_METRICS)]
         self._families = {family.name: family for family in families}
+        self.variants = Variants((*variants, variant) if variants and variant else variants)
         self._boards: dict[tuple[str, str], Board] = {}
         self._scorer = Scorer(health or Health())
         self._live = LiveRuns()
         for labels in self._labels.values():
-            self._board(labels.name, labels.variant or variant)
+            for name in (None,) if labels.variant else self.variants.declared or (variant,):
+                self._board(labels.name, name, "named")
 
     def publish(self, events: Sequence[Event]) -> None:
         """Count what happened."""
         for event in events:
             if isinstance(event, RunChanged):
                 summary = event.summary
-                self._live.changed(self._board(summary.task, summary.variant), summary)
+                self._live.changed(self._board(summary.task, summary.variant, summary.variant_by), summary)
             elif isinstance(event, RunClosed):
                 self._live.gone(event.record.run)
-                self._board(event.record.task, event.record.variant).count(event)
+                self._board(event.record.task, event.record.variant, event.variant_by).count(event)
             elif isinstance(event, RunMerged):
                 self._live.gone(event.run_id)
                 self._scorer.merged()
@@ -80,13 +85,14 @@ class Metrics:
     def collect(self) -> Iterator[Exposed]:
         """Give all metrics for a scrape."""
         yield from (family.expose() for family in self._families.values())
+        yield from (declared(metric, self._labels.values()) for metric in DECLARED_METRICS)
         yield from self._scorer.collect()
 
-    def _board(self, task: str, variant: str | None) -> Board:
+    def _board(self, task: str, variant: str | None, by: VariantBy | None) -> Board:
         labels = self._labels.get(task)
         if labels is None:  # named by a span, and not loaded
             labels = self._labels[names.UNMATCHED]
-        key = (labels.name, variant_label(labels.variant or variant))
+        key = (labels.name, labels.variant or self.variants.label(variant, by))
         board = self._boards.get(key) or self._boards.get((labels.name, OVERFLOW))
         if board is None:
             groups = {name: family.group(labels, key[1]) for name, family in self._families.items()}
@@ -121,9 +127,14 @@ class Board:
             self._count_reach(record, trace)
         self._count_run(record, trace)
         self._count_actions(event.actions, trace)
+        for stage in timeouts(event):
+            self.groups[names.TIMEOUTS_TOTAL][(stage,)].inc(1, trace)
+        for kind, number in event.masked:
+            where = kind if kind in STEP_KINDS else OTHER
+            self.groups[names.SENSITIVE_TOTAL][("unspecified", where, "masked")].inc(number, trace)
         model_seconds = self.one(names.MODEL_DURATION_SECONDS)
-        for _, seconds, _ in event.models:
-            model_seconds.observe(seconds)
+        for call in event.models:
+            model_seconds.observe(call.seconds)
         for name in self._overflowing:
             self._scorer.overflowed(name)
 
@@ -162,6 +173,8 @@ class Board:
         scores = record.scores
         self.one(names.RUN_DEPTH_RATIO).observe(_ratio(scores.depth), trace)
         self.one(names.RUN_SCORE_RATIO).observe(_ratio(scores.composite), trace)
+        self.one(names.COVERAGE_EXPECTED_TOTAL).inc()
+        self.one(names.COVERAGE_REACHED_TOTAL).inc(bool(scores.coverage))
         expected = groups[names.MILESTONE_EXPECTED_TOTAL]
         reached = groups[names.MILESTONE_REACHED_TOTAL]
         first_actions = groups[names.MILESTONE_FIRST_REACH_ACTIONS]
@@ -205,8 +218,9 @@ class Board:
             key = (action.tool if action.tool in known else OTHER, "ok" if action.ok else "error")
             calls[key].inc()
             seconds[key].observe(action.seconds, None if action.ok else trace)
-            if not action.ok and is_timeout(action.error):
-                self.groups[names.TIMEOUTS_TOTAL][("retries" if action.retry else "tool",)].inc()
+            rule = self.labels.violation(action)
+            if rule is not None:
+                self.groups[names.VIOLATIONS_TOTAL][(rule,)].inc(1, trace)
 
 
 def _known(group: Group, values: tuple[str]) -> Series:

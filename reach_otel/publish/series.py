@@ -7,7 +7,7 @@ fork cannot happen while a lock is held. The exposition itself is prometheus_cli
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -137,6 +137,15 @@ class Family:
         for values, number in series:
             gauge.add_metric(values, number.value)
         return gauge
+
+
+def declared(metric: Metric, tasks: Iterable[TaskLabels]) -> Exposed:
+    """Give the series of a metric that only repeats what task files say."""
+    gauge = GaugeMetricFamily(metric.name, metric.help, labels=metric.all_labels)
+    for task in tasks:
+        for values, number in metric.declared(task) if metric.declared is not None else ():
+            gauge.add_metric((task.name, *values), number)
+    return gauge
 
 
 def _cumulative(spread: Spread) -> Iterator[tuple[str, float] | tuple[str, float, Exemplar]]:

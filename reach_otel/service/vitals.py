@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from reach_otel.engine.events import Counted, Event, RunClosed
-from reach_otel.publish.timeouts import is_timeout
+from reach_otel.publish.timeouts import STAGES, timeouts
 from reach_otel.service.entries import rfc3339
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Vitals:
         self._started_us = time.time_ns() // 1_000
         self._started = time.monotonic()
         self._outcomes: Counter[str] = Counter()
-        self._timeouts: Counter[str] = Counter({"tool": 0, "retries": 0})
+        self._timeouts: Counter[str] = Counter(dict.fromkeys(STAGES, 0))
         self._counted: Counter[str] = Counter()
         self._samples: deque[tuple[float, int]] = deque([(self._started, 0)])
         self._lock = threading.Lock()
@@ -40,9 +40,7 @@ class Vitals:
         for event in events:
             if isinstance(event, RunClosed):
                 self._outcomes[event.record.outcome] += 1
-                for action in event.actions:
-                    if not action.ok and is_timeout(action.error):
-                        self._timeouts["retries" if action.retry else "tool"] += 1
+                self._timeouts.update(timeouts(event))
             elif isinstance(event, Counted):
                 self._counted[event.what] += event.n
 

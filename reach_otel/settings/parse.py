@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from reach_otel import names
+
 PORT_MAX: Final = 65_535
 
 _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off"))
 _NONE = frozenset(("", "none", "off"))
+_VARIANT = re.compile(names.VARIANT_FORM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,20 @@ def paths(value: Any) -> tuple[str, ...]:
         if all(isinstance(path, str | Path) for path in paths):
             return tuple(map(str, paths))
     raise ValueError(f"files or folders, with {os.pathsep!r} between them in the environment")
+
+
+def variants(value: Any) -> tuple[str, ...]:
+    """Read names of variants: a sequence, or a text with commas between them."""
+    if value is None:
+        return ()
+    given = tuple(value.split(",") if isinstance(value, str) else value if isinstance(value, Iterable) else (value,))
+    if all(isinstance(name, str) for name in given):
+        found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+        if all(_VARIANT.fullmatch(name) and name != names.OVERFLOW for name in found):
+            return found
+    raise ValueError(
+        f"names with commas between them, each of up to 64 letters, digits and _.:/@+-, and none {names.OVERFLOW!r}"
+    )
 
 
 def url(value: Any) -> str | None:

@@ -17,6 +17,7 @@ OTHER_PREFIXES: Final = ("REACH_SERVE_", "REACH_TEST_")  # read by the service's
 
 RunScope = Literal["trace", "agent", "conversation"]
 OtlpProtocol = Literal["http", "grpc"]
+OtlpSignal = Literal["traces", "logs"]
 
 # Kubernetes sets such variables in every pod for each service of the namespace; one named "reach" is no setting.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?$")
@@ -47,6 +48,15 @@ class Settings:
         "text",
         "What is compared: the version of model, prompt or agent, for spans that do not say.",
         "None: `service.version`, else the model's name.",
+    )
+    variants: tuple[str, ...] = parse.row(
+        (),
+        parse.variants,
+        "names",
+        "All variants that may show in metrics, beside that of a task file and `variant`.",
+        "Given: any other counts as `other`. None: what `reach.variant` or `service.version` says counts under its own "
+        "name if that has the form of one (up to 64 letters, digits and `_.:/@+-`); a model's name if the price table "
+        "knows it; the rest as `other`.",
     )
     run_scope: RunScope = parse.row(  # noqa: RUF009 - a frozen value
         "trace",
@@ -172,6 +182,13 @@ class Settings:
         "None: spans are sent without one.",
         secret=True,
     )
+    evaluations: bool = parse.row(
+        True,
+        parse.switch,
+        "switch",
+        "Emit each final score as a `gen_ai.evaluation.result` event and a `reach.evaluate` span in the run's trace.",
+        "Off: scores are in metrics and API only. A service emits them where `evaluations_endpoint` says.",
+    )
 
 
 def is_foreign(variable: str, value: str) -> bool:
@@ -212,14 +229,20 @@ def markdown() -> str:
     return TABLE.markdown()
 
 
-def otlp_protocol(environ: Mapping[str, str] | None = None) -> OtlpProtocol | None:
-    """Tell whether the standard ``OTEL_*`` variables ask for an OTLP trace exporter, and over which protocol."""
+def otlp_protocol(environ: Mapping[str, str] | None = None, *, signal: OtlpSignal = "traces") -> OtlpProtocol | None:
+    """Tell whether the standard ``OTEL_*`` variables ask for an OTLP exporter of a signal, and over which protocol.
+
+    Logs are to be asked for by name: behind an address for all signals there is often a store of traces only.
+    """
     environ = os.environ if environ is None else environ
-    exporters = {word.strip().lower() for word in environ.get("OTEL_TRACES_EXPORTER", "").split(",")} - {""}
-    addressed = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    name = signal.upper()
+    exporters = {word.strip().lower() for word in environ.get(f"OTEL_{name}_EXPORTER", "").split(",")} - {""}
+    addressed = environ.get(f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT")
+    if signal == "traces":
+        addressed = addressed or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if exporters and not any(word.startswith("otlp") for word in exporters):
         return None
     if not exporters and not addressed:
         return None
-    protocol = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or ""
+    protocol = environ.get(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or ""
     return "grpc" if protocol.strip().lower() == "grpc" or "otlp_proto_grpc" in exporters else "http"

@@ -150,6 +150,28 @@ class ServeSettings:
         "Where a trace can be seen, with `{trace_id}` in it.",
         "None: the page shows no link to the trace.",
     )
+    evaluations_endpoint: str | None = parse.row(
+        None,
+        parse.url,
+        "URL",
+        "Where final scores are sent (OTLP over HTTP), as events to `/v1/logs` and as spans to `/v1/traces` of it.",
+        "None: they are in metrics and API only.",
+    )
+    evaluations_events: bool = parse.row(
+        True,
+        parse.switch,
+        "switch",
+        "Send the events too.",
+        "Off: spans alone, for an address that takes no logs, where each event would count as failed.",
+    )
+    evaluations_token: str | None = parse.row(
+        None,
+        parse.optional_text,
+        "text",
+        "Bearer token for `evaluations_endpoint`.",
+        "None: they are sent without one.",
+        secret=True,
+    )
 
     @property
     def is_local(self) -> bool:

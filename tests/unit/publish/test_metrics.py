@@ -4,86 +4,21 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
+from msgspec.structs import replace
 from prometheus_client.exposition import generate_latest
 
-from reach_otel.engine import Counted, Engine, Event, Limits, RunChanged, RunClosed, RunMerged
+from reach_otel.engine import Counted, RunChanged, RunClosed, RunMerged
 from reach_otel.engine.events import RunDropped
 from reach_otel.publish.catalog import LIVE_METRICS, METRICS, SERVICE_METRICS, TASK_METRICS, markdown
 from reach_otel.publish.health import Health
-from reach_otel.publish.labels import variant_label
+from reach_otel.publish.labels import STEP_KINDS, TIERS
 from reach_otel.publish.metrics import Metrics
-from reach_otel.span import Step, Tokens
-from reach_otel.task import Tasks, load_task_text
+from reach_otel.span import Tokens
 from tests.support.steps import Steps
 from tests.unit.publish.openmetrics import parsed, written
-
-TICKET = """
-task: ticket
-match: {agent: ticket-agent}
-milestones:
-  - id: read
-    verify: {tool: read_ticket}
-    required: [status]
-  - id: note
-    type: optional
-    depends_on: [read]
-    verify: {tool: "note_*"}
-  - id: update
-    depends_on: [read]
-    verify: {tool: update_ticket}
-  - id: notify
-    depends_on: [read]
-    verify: {tool: notify}
-"""
-PINNED = "task: pinned\nvariant: gpt-4o\nmatch: {agent: 'p-*'}\nmilestones:\n  - {id: go, verify: {tool: go}}\n"
-
-
-class Scrape:
-    """Feed runs to metrics by way of a real engine, and read samples from a registry."""
-
-    def __init__(self, *texts: str, **options: Any) -> None:
-        self.tasks = Tasks([load_task_text(text) for text in texts or (TICKET, PINNED)])
-        self.metrics = Metrics(self.tasks, **options)
-        self.registry = CollectorRegistry()
-        self.registry.register(self.metrics)
-        self.engine = Engine(self.tasks, Limits(grace_seconds=0))
-
-    def feed(self, steps: list[Step]) -> list[Event]:
-        events = self.engine.feed(steps, 0)
-        self.metrics.publish(events)
-        return events
-
-    def close(self) -> list[RunClosed]:
-        events = self.engine.close(1)
-        self.metrics.publish(events)
-        return [event for event in events if isinstance(event, RunClosed)]
-
-    def value(self, name: str, **labels: str) -> float | None:
-        return self.registry.get_sample_value(name, labels)
-
-    def task_value(self, name: str, variant: str = "unknown", **labels: str) -> float | None:
-        return self.value(name, task="ticket", variant=variant, **labels)
-
-    def total(self, name: str) -> float:
-        return sum(s.value for family in self.registry.collect() for s in family.samples if s.name == name)
-
-
-def ticket_run(run: int = 1, *, tools: int = 2, variant: str | None = None, fail: bool = False) -> list[Step]:
-    """Make a run that does the first so many of: read, update, notify."""
-    steps = Steps(run)
-    calls = [("read_ticket", {"status": "ok"}), ("update_ticket", {"ok": True}), ("notify", {"ok": True})][:tools]
-    root = f"{run:08x}000000ff"
-    for n, (tool, result) in enumerate(calls):
-        error = "request timed out" if fail and n == tools - 1 else None
-        steps.tool(
-            tool, 10 * n + 1, 10 * n + 6, parent=root, args={"n": n}, result=result, error=error, variant=variant
-        )
-    steps.agent("ticket-agent", 0, 100, span_id=root, user="do it", output="finished", variant=variant)
-    return steps.made
+from tests.unit.publish.scrape import PINNED, Scrape, ticket_run
 
 
 @pytest.fixture
@@ -195,6 +130,92 @@ def test_an_unmatched_run_counts_without_a_task(scrape: Scrape) -> None:
     assert scrape.value("reach_run_depth_ratio_count", **labels) == 0
 
 
+# What was added to the numbers of single runs.
+
+GUARDED = """
+task: guarded
+match: {agent: guard}
+scene: [2, 1, 1]
+outcome: {duration_seconds_max: 45}
+allowed_tools: [look, "drop_*", purge]
+forbidden_tools: [purge, "rm_*"]
+milestones: [{id: look, verify: {tool: look}}]
+"""
+
+
+def test_coverage_is_runs_that_reached_all_of_runs_with_a_task(scrape: Scrape) -> None:
+    """A run counts as covered only when it reached every must-milestone; one without a task counts in neither."""
+    for run, tools in enumerate((3, 3, 2, 0), 1):
+        scrape.feed(ticket_run(run, tools=tools))
+    steps = Steps(9)
+    steps.agent("somebody", 0, 9)
+    scrape.feed(steps.made)
+    closed = scrape.close()
+    assert scrape.task_value("reach_coverage_expected_total") == 4
+    assert scrape.task_value("reach_coverage_reached_total") == 2 == sum(c.record.scores.coverage for c in closed)
+    assert scrape.total("reach_coverage_expected_total") == 4
+
+
+def test_a_call_against_least_privilege_is_counted_by_the_rule_it_breaks() -> None:
+    """Each call counts once; what is forbidden stays so though it is allowed too; a handoff is no call of a tool."""
+    scrape = Scrape(GUARDED)
+    steps = Steps(1)
+    for n, tool in enumerate(("look", "drop_table", "purge", "purge", "rm_all", "mail")):
+        steps.tool(tool, 2 * n + 1, 2 * n + 2, parent="ff", args={"n": n}, result=1)
+    steps.tool("transfer_to_x", 20, 21, parent="ff", kind="handoff", to_agent="x")
+    steps.tool("some index", 22, 23, parent="ff", kind="retrieval", result=["doc"])
+    steps.tool("rm_index", 24, 25, parent="ff", kind="retrieval", result=["doc"])
+    steps.agent("guard", 0, 30, span_id="ff", output="ok")
+    scrape.feed(steps.made)
+    assert scrape.total("reach_violations_total") == 0
+    scrape.close()
+    labels = {"task": "guarded", "variant": "unknown"}
+    assert scrape.value("reach_violations_total", rule="forbidden_tool", **labels) == 4
+    assert scrape.value("reach_violations_total", rule="tool_not_allowed", **labels) == 1
+    assert scrape.total("reach_violations_total") == 5
+
+
+def test_a_task_without_rules_is_never_violated(scrape: Scrape) -> None:
+    """With neither list given, any tool may be used; runs of no task have no rules."""
+    steps = Steps(5)
+    steps.tool("purge", 1, 2, parent="ff", args={}, result=1)
+    steps.agent("somebody", 0, 9, span_id="ff")
+    scrape.feed([*ticket_run(), *steps.made])
+    scrape.close()
+    assert scrape.total("reach_violations_total") == 0
+
+
+def test_what_a_collector_masked_is_counted_by_kind_of_step(scrape: Scrape) -> None:
+    """The number of masked values adds up at the verdict, by where they stood."""
+    steps = Steps(1)
+    steps.tool("read_ticket", 1, 2, parent="ff", args={}, result=1, masked=2)
+    steps.tool("notify", 3, 4, parent="ff", args={}, result=1, masked=3)
+    steps.model(5, 6, parent="ff", masked=4)
+    steps.add("other", 7, 8, parent="ff", masked=5)
+    steps.agent("ticket-agent", 0, 9, span_id="ff", output="x", variant="v1")
+    scrape.feed(steps.made)
+    (closed,) = scrape.close()
+    scrape.metrics.publish([replace(closed, masked=(("step of a kind to come", 1),))])
+    found = {
+        where: scrape.task_value("reach_sensitive_total", "v1", kind="unspecified", where=where, action="masked")
+        for where in STEP_KINDS
+    }
+    assert found == {**dict.fromkeys(STEP_KINDS, 0), "tool": 5, "model": 4, "other": 6}
+
+
+def test_what_a_task_declares_is_exposed_by_task_alone() -> None:
+    """Shares of the tiers add up to 1; a limit is there only for a task that declares one; no run changes them."""
+    scrape = Scrape(GUARDED, PINNED, variants=("v1", "v2"))
+    for _ in range(2):
+        assert [scrape.value("reach_tier_weight", task="guarded", tier=tier) for tier in TIERS] == [0.5, 0.25, 0.25]
+        assert [scrape.value("reach_tier_weight", task="pinned", tier=tier) for tier in TIERS] == [0.4, 0.3, 0.3]
+        assert scrape.total("reach_tier_weight") == pytest.approx(2), "runs of no task have no scene"
+        assert scrape.value("reach_duration_limit_seconds", task="guarded") == 45
+        assert scrape.total("reach_duration_limit_seconds") == 45
+        scrape.feed(ticket_run())
+        scrape.close()
+
+
 # Labels.
 
 
@@ -209,15 +230,10 @@ def test_labels_come_from_closed_sets(scrape: Scrape) -> None:
     scrape.feed(steps.made)
     scrape.close()
     text = generate_latest(scrape.registry).decode()
-    for word in ("rm -rf", "note_secret", "evil", steps.trace_id, "v" * 65):
+    for word in ("rm -rf", "note_secret", "evil", steps.trace_id, "vvv"):
         assert word not in text
-    variant = variant_label('x"}\n' + "v" * 500)
-    assert variant.startswith("x___vvv")
-    assert scrape.task_value("reach_tool_calls_total", variant, tool="other", status="ok") == 2
-    assert (
-        scrape.value("reach_handoffs_total", task="ticket", variant=variant, **{"from": "ticket-agent", "to": "other"})
-        == 1
-    )
+    assert scrape.task_value("reach_tool_calls_total", "other", tool="other", status="ok") == 2
+    assert scrape.task_value("reach_handoffs_total", "other", **{"from": "ticket-agent", "to": "other"}) == 1
 
 
 def test_an_agent_that_fits_a_glob_is_shown_as_the_glob() -> None:
@@ -398,6 +414,7 @@ def test_a_dropped_run_leaves_the_live_gauges(scrape: Scrape) -> None:
         (Counted("evicted", "runs_max", 2), "reach_scorer_runs_evicted_total", {"reason": "runs_max"}),
         (Counted("fault", "cel", 2), "reach_scorer_condition_faults_total", {"reason": "cel"}),
         (Counted("overflow", "actions", 2), "reach_scorer_spans_dropped_total", {"reason": "actions_max"}),
+        (Counted("incomplete", "began_before", 2), "reach_scorer_incomplete_runs_total", {"reason": "began_before"}),
         (Counted("merged", "span", 2), "reach_scorer_runs_merged_total", {}),
         (Counted("skew", "negative_duration", 2), "reach_scorer_odd_spans_total", {"reason": "negative_duration"}),
     ],

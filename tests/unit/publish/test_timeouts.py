@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import pytest
 
-from reach_otel.publish.timeouts import is_timeout
+from reach_otel.publish.health import Health
+from reach_otel.publish.timeouts import STAGES, is_timeout, timeouts
+from reach_otel.service.vitals import Vitals
+from tests.support.steps import Steps
+from tests.unit.publish.scrape import Scrape
 
 
 @pytest.mark.parametrize(
@@ -28,3 +35,57 @@ from reach_otel.publish.timeouts import is_timeout
 def test_an_error_text_tells_a_timeout(error: str | None, verdict: bool) -> None:
     """Texts of common libraries are known; numbers alone prove nothing."""
     assert is_timeout(error) is verdict
+
+
+SLOW = "the request timed out"
+
+
+def failing(*calls: tuple[str, str | None], error: str | None = None, ok: bool = False) -> list[Any]:
+    """Make a run of calls (tool or ``model``, error) whose root has this error."""
+    steps = Steps(1)
+    for n, (tool, told) in enumerate(calls):
+        if tool == "model":
+            steps.model(3 * n + 1, 3 * n + 2, parent="ff", ok=told is None, error=told)
+        elif tool == "handoff":
+            steps.tool("transfer_to_x", 3 * n + 1, 3 * n + 2, parent="ff", kind="handoff", to_agent="x", error=told)
+        else:
+            steps.tool(tool, 3 * n + 1, 3 * n + 2, parent="ff", args={"n": 1}, error=told)
+    steps.agent("ticket-agent", 0, 100, span_id="ff", ok=ok, error=error, variant="v1")
+    return steps.made
+
+
+@pytest.mark.parametrize(
+    ("calls", "error", "stages"),
+    [
+        ((("read_ticket", SLOW),), None, {"tool": 1}),
+        ((("read_ticket", SLOW), ("read_ticket", SLOW), ("read_ticket", SLOW)), SLOW, {"tool": 1, "retries": 2}),
+        ((("read_ticket", SLOW), ("notify", SLOW)), None, {"tool": 2}),
+        ((("read_ticket", None), ("model", SLOW)), SLOW, {"model": 1}),
+        ((("model", None), ("model", "rate limited")), SLOW, {"run": 1}),
+        ((("read_ticket", "not found"),), "deadline exceeded", {"run": 1}),
+        ((("handoff", SLOW),), None, {}),
+        ((("read_ticket", None),), "not found", {}),
+        ((), SLOW, {"run": 1}),
+    ],
+)
+def test_a_timeout_counts_where_it_arose(
+    calls: tuple[tuple[str, str | None], ...], error: str | None, stages: dict[str, int]
+) -> None:
+    """A run counts as timed out only where no call of it did; metrics and the system page say the same."""
+    scrape = Scrape()
+    scrape.feed(failing(*calls, error=error))
+    closed = scrape.close()
+    vitals = Vitals(Health())
+    vitals.publish(closed)
+    assert Counter(timeouts(closed[0])) == stages
+    expected = dict.fromkeys(STAGES, 0) | stages
+    assert vitals.shown()["timeouts"] == expected
+    assert {stage: scrape.task_value("reach_timeouts_total", "v1", stage=stage) for stage in STAGES} == expected
+
+
+def test_a_run_that_ended_well_did_not_time_out() -> None:
+    """Words of a timeout in the text of a root that ended well prove nothing."""
+    scrape = Scrape()
+    scrape.feed(failing(error=SLOW, ok=True))
+    (closed,) = scrape.close()
+    assert list(timeouts(closed)) == []
