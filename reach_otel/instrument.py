@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 import weakref
+from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -22,13 +23,13 @@ from reach_otel.settings import Settings
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
     from prometheus_client import CollectorRegistry
-    from prometheus_client.metrics_core import Metric as Exposed
 
     from reach_otel.engine import Event, RunSummary
-    from reach_otel.publish.expose import Endpoint
+    from reach_otel.publish.expose import Endpoint, Exposed
     from reach_otel.publish.health import Health
-    from reach_otel.publish.metrics import Metrics
+    from reach_otel.publish.outlet import LogOutlet
     from reach_otel.publish.recent import Recent
+    from reach_otel.publish.variants import Variants
     from reach_otel.task import Tasks
     from reach_otel.worker import Publisher, Scoring, Worker
 
@@ -99,7 +100,8 @@ class Reach:
         self._open = True
         self._worker: Worker | None = None
         self._endpoint: Endpoint | None = None
-        self._exposed: _Exposed | None = None
+        self._exposed: Exposed | None = None
+        self._log_outlet: LogOutlet | None = None
         if not settings.enabled:
             return
         if settings.endpoint is None:
@@ -155,6 +157,7 @@ class Reach:
         if self._worker is not None:
             in_time = self._worker.shutdown(timeout_seconds)
             self._calls.close()
+        self._close_outlet()
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
@@ -167,6 +170,8 @@ class Reach:
     def _start_scoring(self, settings: Settings) -> None:
         from prometheus_client import CollectorRegistry, ProcessCollector  # noqa: PLC0415
 
+        from reach_otel.publish.expose import Exposed  # noqa: PLC0415
+        from reach_otel.publish.outlet import Failures  # noqa: PLC0415
         from reach_otel.task import load  # noqa: PLC0415
         from reach_otel.task.task import Tasks  # noqa: PLC0415
         from reach_otel.worker import TimedCalls, Worker  # noqa: PLC0415
@@ -177,7 +182,8 @@ class Reach:
         if self.registry is None:
             self.registry = CollectorRegistry()
             ProcessCollector(registry=self.registry)
-        self._exposed = _Exposed()
+        self._exposed = Exposed()
+        self._failures = Failures(lambda: self._worker.health.errors if self._worker else Tally())
         self._worker = Worker(self._build, queue_spans=settings.queue_spans, flush_seconds=settings.flush_seconds)
         try:
             self._exposed.enter(self.registry, for_good=own_registry)
@@ -203,9 +209,17 @@ class Reach:
             parent_wait_seconds=settings.parent_wait,
             idle_seconds=settings.idle,
         )
-        metrics = Metrics(self._tasks, health=health, variant=settings.variant, label_budget=settings.label_budget)
+        metrics = Metrics(
+            self._tasks,
+            health=health,
+            variant=settings.variant,
+            variants=settings.variants,
+            label_budget=settings.label_budget,
+        )
         self._recent: Recent = Recent(settings.finished_max)
         publishers: list[Publisher] = [metrics, self._recent]
+        if settings.evaluations:
+            publishers.append(self._evaluations(metrics.variants))
         if self._exposed is not None:
             self._exposed.metrics = metrics
         if os.getpid() != self._pid:
@@ -218,6 +232,30 @@ class Reach:
             Engine(self._tasks, limits), publishers, redact if settings.redact else None, settings.variant
         )
         return self._scoring
+
+    def _evaluations(self, variants: Variants) -> Publisher:
+        from opentelemetry._logs import get_logger_provider  # noqa: PLC0415
+
+        from reach_otel.publish.emit import Evaluations  # noqa: PLC0415
+
+        def logs() -> Any:
+            found, own = get_logger_provider(), self._log_outlet
+            if hasattr(found, "add_log_record_processor"):  # also one that the application set later
+                return found
+            return own.logger_provider if own is not None else None
+
+        return Evaluations(
+            self._tasks,
+            variants,
+            tracer_provider=lambda: self.tracer_provider,
+            logger_provider=logs,
+            failed=self._failures,
+        )
+
+    def _close_outlet(self) -> None:
+        outlet, self._log_outlet = self._log_outlet, None
+        if outlet is not None:
+            outlet.close(self.settings.flush_seconds)
 
     def _serve(self) -> None:
         from reach_otel.publish.expose import expose  # noqa: PLC0415
@@ -241,13 +279,15 @@ class Reach:
 
     def _attach(self, settings: Settings) -> None:
         try:
-            provider = self.tracer_provider = self.tracer_provider or _global_provider()
+            provider, exporting = (self.tracer_provider, ()) if self.tracer_provider else _global_provider()
+            self.tracer_provider = provider
             configure(
                 tracer_provider=provider,
                 capture_content=settings.capture_content,
                 content_max=settings.content_max,
             )
-            for processor in self._processors(settings):
+            # Exporting last: when the provider is shut down, the verdicts of open runs still find it at work.
+            for processor in (*self._processors(settings), *exporting):
                 provider.add_span_processor(processor)
             self._attach_to_logs()
         except Exception:  # an odd provider is no reason to stop the application
@@ -263,8 +303,14 @@ class Reach:
         from reach_otel.processor import ReachLogProcessor  # noqa: PLC0415
 
         logs: Any = get_logger_provider()
-        if self._worker is not None and hasattr(logs, "add_log_record_processor"):
+        if self._worker is None:
+            return
+        if hasattr(logs, "add_log_record_processor"):
             logs.add_log_record_processor(ReachLogProcessor(self._worker))
+        elif self.settings.evaluations and (protocol := setting.otlp_protocol(signal="logs")):
+            from reach_otel.publish.outlet import LogOutlet  # noqa: PLC0415
+
+            self._log_outlet = LogOutlet(protocol, self._failures)
 
     def _processors(self, settings: Settings) -> Iterator[SpanProcessor]:
         from reach_otel.processor import ReachSpanProcessor, RunMarker  # noqa: PLC0415
@@ -302,63 +348,34 @@ class _ServeWhenUsed:
             reach._serve()
 
 
-class _Exposed:
-    """Be in a registry for the metrics of this process, which a fork replaces."""
-
-    metrics: Metrics | None = None
-    _registry: CollectorRegistry | None = None
-
-    def enter(self, registry: CollectorRegistry, *, for_good: bool) -> None:
-        registry.register(self)
-        self._registry = None if for_good else registry
-
-    def leave(self) -> None:
-        if self._registry is not None:
-            self._registry.unregister(self)
-            self._registry = None
-
-    def describe(self) -> Iterable[Exposed]:
-        return () if self.metrics is None else self.metrics.describe()
-
-    def collect(self) -> Iterable[Exposed]:
-        return () if self.metrics is None else self.metrics.collect()
-
-
-def _global_provider() -> TracerProvider:
-    """Return the application's provider, or make one and set it."""
+def _global_provider() -> tuple[TracerProvider, Sequence[SpanProcessor]]:
+    """Return the application's provider, or make one and set it; also what that is to export with."""
     from opentelemetry import trace  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    from reach_otel.publish.exporters import span_exporter  # noqa: PLC0415
 
     found: Any = trace.get_tracer_provider()
     if hasattr(found, "add_span_processor"):
-        return cast("TracerProvider", found)
+        return cast("TracerProvider", found), ()
     if not isinstance(found, trace.ProxyTracerProvider):
         raise TypeError(f"{type(found).__name__} takes no span processors; give an OpenTelemetry SDK tracer_provider")
     provider = TracerProvider()
+    exporting: list[SpanProcessor] = []
     if protocol := setting.otlp_protocol():
         try:
-            provider.add_span_processor(_otlp_processor(protocol))
+            exporting.append(BatchSpanProcessor(span_exporter(protocol)))
         except Exception:  # scoring does not depend on it
             logger.warning("the OTLP exporter that OTEL_* variables ask for cannot be made", exc_info=True)
     trace.set_tracer_provider(provider)
-    return provider
-
-
-def _otlp_processor(protocol: setting.OtlpProtocol) -> SpanProcessor:
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-
-    if protocol == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (  # noqa: PLC0415
-            OTLPSpanExporter as OverGrpc,
-        )
-
-        return BatchSpanProcessor(OverGrpc())
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-
-    return BatchSpanProcessor(OTLPSpanExporter())
+    return provider, exporting
 
 
 def _shutdown_at_exit(reference: weakref.ref[Reach]) -> None:
     reach = reference()
-    if reach is not None and reach.is_open and reach._worker is not None:
+    if reach is None:
+        return
+    if reach.is_open and reach._worker is not None:
         reach._worker.shutdown()
+    reach._close_outlet()

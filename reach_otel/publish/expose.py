@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
 
     from prometheus_client import CollectorRegistry
+    from prometheus_client.metrics_core import Metric as Family
+
+    from reach_otel.publish.metrics import Metrics
 
 _TAKEN = frozenset((errno.EADDRINUSE, errno.EACCES))
 
@@ -40,6 +43,28 @@ class Endpoint:
     def disown(self) -> None:
         """Close what a fork left of the parent's server in this process; the parent goes on serving."""
         self._server.socket.close()
+
+
+class Exposed:
+    """Be in a registry for the metrics of this process, which a fork replaces."""
+
+    metrics: Metrics | None = None
+    _registry: CollectorRegistry | None = None
+
+    def enter(self, registry: CollectorRegistry, *, for_good: bool) -> None:
+        registry.register(self)
+        self._registry = None if for_good else registry
+
+    def leave(self) -> None:
+        if self._registry is not None:
+            self._registry.unregister(self)
+            self._registry = None
+
+    def describe(self) -> Iterable[Family]:
+        return () if self.metrics is None else self.metrics.describe()
+
+    def collect(self) -> Iterable[Family]:
+        return () if self.metrics is None else self.metrics.collect()
 
 
 def expose(registry: CollectorRegistry, host: str, ports: Iterable[int]) -> Endpoint | None:
