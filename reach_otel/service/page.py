@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
 from reach_otel import names
-from reach_otel.service import graph, render
+from reach_otel.service import graph, render, runbook
 from reach_otel.service.asking import Api, NoAnswer
 from reach_otel.service.run_view import run_view
 
@@ -65,6 +65,7 @@ def router_of(service: Guarded) -> APIRouter:
         ("/tasks", pages.tasks),
         ("/tasks/{name:path}", pages.task),
         ("/system", pages.system),
+        ("/runbook", pages.runbook),
     ):
         routes.add_api_route(path, _guarded(pages, page), methods=["GET"], response_class=HTMLResponse)
     routes.add_api_route("/login", pages.login, methods=["GET"], response_class=HTMLResponse)
@@ -98,6 +99,7 @@ class Pages:
         self._static = {name: (here / "static" / name).read_bytes() for name in _FILES}
         self._tags = {name: hashlib.sha256(body).hexdigest()[:16] for name, body in self._static.items()}
         self._templates = _environment()
+        self._runbook = runbook.read(runbook.source())
         self._templates.globals["needs_login"] = access.needs_login
         self._templates.globals["asset"] = lambda name: f"/static/{name}?v={self._tags[name]}"
 
@@ -175,6 +177,12 @@ class Pages:
     async def system(self, request: Request) -> Response:
         """Show how the scorer itself is doing."""
         return self._page("system.html", system=await Api(request).get("system"))
+
+    async def runbook(self, request: Request) -> Response:
+        """Say what to do about each alert."""
+        if not self._access.may_read(request):
+            raise NoAnswer(401)
+        return self._page("runbook.html", runbook=self._runbook)
 
     async def login(self, request: Request) -> Response:
         """Ask for the token for reading."""

@@ -26,7 +26,7 @@ OVERRIDE = "abc\u202egpj.exe"
 CONTROL = "a\u0000b\u001b[31m"
 HOSTILE = (SCRIPT, OVERRIDE, CONTROL, "W" * 1_000_000)
 UNSEEN = r"/[\u0000-\u0008\u000b-\u001f\u007f\u202a-\u202e\u2066-\u2069]/"
-EVERYWHERE = ("/", "/tasks", "/tasks/ticket-handling", "/system")
+EVERYWHERE = ("/", "/tasks", "/tasks/ticket-handling", "/system", "/runbook")
 
 Open = Callable[..., Window]
 

@@ -23,7 +23,7 @@ SCRIPT = "<script>alert(1)</script>"
 OVERRIDE = "abc\u202egpj.exe"
 CONTROL = "a\x00b\x1b[31m\x08"
 VOID = frozenset(("input", "link", "meta", "br", "img"))
-PATHS = ("/", RUN, "/tasks", "/tasks/ticket-handling", "/tasks/unmatched", "/system", "/login")
+PATHS = ("/", RUN, "/tasks", "/tasks/ticket-handling", "/tasks/unmatched", "/system", "/runbook", "/login")
 
 
 class Service:

@@ -1,0 +1,1 @@
+"""Build the Grafana dashboards as code; ``python -m dashboards`` writes their JSON."""

@@ -1,0 +1,89 @@
+"""A real Alertmanager keeps back what another alert says already, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import programs
+from tools.stack.ports import HOST, choose_any
+from tools.stack.process import DIRECT, Part, answers
+
+pytestmark = pytest.mark.e2e
+
+CONFIG = Path(__file__).parents[2] / "dashboards" / "alertmanager" / "alertmanager.yml"
+PATIENCE_SECONDS = 20.0
+
+LOW = {"alertname": "ReachHighLayerLow", "task": "t", "severity": "critical"}
+COVERAGE = {"alertname": "ReachCoverageDropped", "task": "t", "severity": "warning"}
+STALLED = {"alertname": "ReachMilestoneStalled", "task": "t", "milestone": "m", "severity": "warning"}
+OTHER_TASK = {"alertname": "ReachCoverageDropped", "task": "u", "severity": "warning"}
+LEAK = {"alertname": "ReachSensitiveDataLeak", "task": "t", "action": "found", "severity": "critical"}
+MASKED = {"alertname": "ReachSensitiveDataLeak", "task": "t", "action": "masked", "severity": "warning"}
+ALL_DOWN = {"alertname": "ReachScorerDown", "scope": "all", "severity": "critical"}
+ONE_DOWN = {"alertname": "ReachScorerDown", "scope": "one", "instance": "a", "severity": "critical"}
+DROPPING = {"alertname": "ReachScorerDropping", "instance": "a", "lost": "spans_dropped", "severity": "warning"}
+BLIND = {"alertname": "ReachNoRuns", "severity": "critical"}
+
+
+class Alertmanager:
+    """A running Alertmanager with the committed configuration."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url}/api/v2/alerts"
+
+    def tell(self, *alerts: dict[str, str]) -> list[dict[str, str]]:
+        """Raise alerts; return those that nothing keeps back, in the order given."""
+        body = json.dumps([{"labels": labels} for labels in alerts]).encode()
+        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
+        DIRECT.open(request, timeout=5).close()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            with DIRECT.open(self._url, timeout=5) as answer:
+                found: list[dict[str, Any]] = json.load(answer)
+            if len(found) == len(alerts) and not [a for a in found if a["status"]["state"] == "unprocessed"]:
+                free = [alert["labels"] for alert in found if not alert["status"]["inhibitedBy"]]
+                return [labels for labels in alerts if labels in free]
+            time.sleep(0.05)
+        pytest.fail(f"Alertmanager did not take {alerts}")
+
+
+@pytest.fixture
+def alertmanager(tmp_path: Path) -> Iterator[Alertmanager]:
+    program = programs.need("alertmanager")
+    address = f"{HOST}:{choose_any(['alertmanager'])['alertmanager']}"
+    command = (
+        program,
+        f"--config.file={CONFIG}",
+        f"--storage.path={tmp_path / 'data'}",
+        f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+    )
+    part = Part("alertmanager", command, tmp_path / "log", is_ready=answers(f"http://{address}/-/ready"))
+    part.start()
+    try:
+        part.wait()
+        yield Alertmanager(f"http://{address}")
+    finally:
+        part.stop()
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        pytest.param([LOW, COVERAGE, STALLED, OTHER_TASK], [LOW, STALLED, OTHER_TASK], id="the same of one task"),
+        pytest.param([LEAK, MASKED], [LEAK], id="a leak and what was masked"),
+        pytest.param([COVERAGE, MASKED], [COVERAGE, MASKED], id="nothing else of the task"),
+        pytest.param([ALL_DOWN, LOW, STALLED, LEAK, DROPPING, BLIND], [ALL_DOWN], id="no scorer is up"),
+        pytest.param([ONE_DOWN, LOW, DROPPING, BLIND], [ONE_DOWN, LOW, DROPPING, BLIND], id="one of several is down"),
+    ],
+)
+def test_what_is_kept_back(alertmanager: Alertmanager, told: list[dict[str, str]], left: list[dict[str, str]]) -> None:
+    """No alert about runs while no scorer is up; one message for one fault; the rest goes out."""
+    assert alertmanager.tell(*told) == left
