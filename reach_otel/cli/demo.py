@@ -35,19 +35,39 @@ def demo(
         str, typer.Option(help="Serve the live page on this port, or the first free one of a range; none: do not.")
     ] = "8321-8336",
     plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of the live view.")] = False,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Send the spans to this Collector or service (OTLP/HTTP); score nothing here."
+        ),
+    ] = None,
+    pace: Annotated[
+        float, typer.Option(min=0.01, help="How long tools and models take, times the usual; 0.5: twice as fast.")
+    ] = 1.0,
 ) -> None:
     """Watch a small fleet of ticket agents, good ones and bad ones, being scored live.
 
     The agents follow rules and call tools on a real SQLite database; no model and no network is needed. They are
     instrumented by one call, like any agent of yours. The same runs are on a live page, whose address is printed.
     Without a terminal, lines are printed.
+
+    With --endpoint the agents only work and send their spans: lines say what they do, and the scores are where the
+    spans go to. Spans that do not arrive are told of at the end, with exit code 1.
     """
     # Imported here and not above: the other commands must not pay for OpenTelemetry's SDK and SQLite.
     from reach_otel.demo.fleet import Plan  # noqa: PLC0415
     from reach_otel.demo.show import show  # noqa: PLC0415
 
-    plan = Plan(agents=agents, seed=seed, degrade_after_seconds=degrade_after, recover_after_seconds=recover_after)
+    plan = Plan(
+        agents=agents, seed=seed, degrade_after_seconds=degrade_after, recover_after_seconds=recover_after, pace=pace
+    )
     terminal = console.out()
+    if endpoint is not None:
+        from reach_otel.demo.send import send  # noqa: PLC0415
+
+        if not send(plan, terminal, endpoint=endpoint, duration_seconds=duration):
+            raise typer.Exit(1)
+        return
     show(
         plan,
         terminal,

@@ -137,18 +137,20 @@ def refunds_at_once(work: Work) -> str:
 DOWN_ONCE = {"check_inventory": Trouble(error="503 inventory is down", times=1)}
 SLOW = {"check_inventory": Trouble(seconds=0.8, times=99)}
 
+# While all is well, agents go wrong as seldom as in a fleet about which nobody is to be alerted: fewer than one run in
+# twenty claims what is not so, or makes something up.
 BEHAVIOURS = (
-    Behaviour("clean", clean, 52, 9),
-    Behaviour("recovers", recovers, 14, 4, troubles=DOWN_ONCE),
-    Behaviour("brute force", brute_force, 6, 5),
-    Behaviour("falls back", falls_back, 8, 3, goods="made_to_order"),
-    Behaviour("slow tool", waits_on_a_slow_tool, 4, 5, troubles=SLOW),
-    Behaviour("ignores results", ignores_results, 4, 4),
-    Behaviour("makes up an id", makes_up_an_id, 3, 18),
-    Behaviour("gives up", gives_up, 3, 17, troubles=DOWN_ONCE),
-    Behaviour("claims success", claims_success, 2, 17),
-    Behaviour("loops", loops, 2, 14),
-    Behaviour("refunds at once", refunds_at_once, 2, 4),
+    Behaviour("clean", clean, 54, 9),
+    Behaviour("recovers", recovers, 15, 4, troubles=DOWN_ONCE),
+    Behaviour("brute force", brute_force, 7, 5),
+    Behaviour("falls back", falls_back, 9, 3, goods="made_to_order"),
+    Behaviour("slow tool", waits_on_a_slow_tool, 5, 5, troubles=SLOW),
+    Behaviour("ignores results", ignores_results, 1, 4),
+    Behaviour("makes up an id", makes_up_an_id, 1, 18),
+    Behaviour("gives up", gives_up, 4, 17, troubles=DOWN_ONCE),
+    Behaviour("claims success", claims_success, 1, 17),
+    Behaviour("loops", loops, 3, 14),
+    Behaviour("refunds at once", refunds_at_once, 0, 4),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +20,16 @@ from reach_otel.demo.work import Work
 
 AGENT = "ticket-agent"
 REMEMBERED_RUNS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an agent did in one run, as it saw it: no score is in it."""
+
+    trace_id: str
+    behaviour: str
+    seconds: float
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ class Fleet:
         self._pool = ThreadPoolExecutor(plan.agents, thread_name_prefix="demo-agent")
         self._agents: list[Future[None]] = []
         self._behaviours: OrderedDict[str, str] = OrderedDict()
+        self._done: deque[Done] = deque(maxlen=REMEMBERED_RUNS_MAX)
         self._lock = threading.Lock()
         self._started = time.monotonic()
 
@@ -106,6 +117,13 @@ class Fleet:
         with self._lock:
             return self._behaviours.get(trace_id)
 
+    def take_done(self) -> list[Done]:
+        """Return the runs that have ended since the last call, in order; the oldest are forgotten."""
+        taken: list[Done] = []
+        while self._done:
+            taken.append(self._done.popleft())
+        return taken
+
     def stop(self) -> None:
         """Let every agent end its run without further waiting, and join the threads; raises what an agent died of."""
         self._stop.set()
@@ -126,10 +144,17 @@ class Fleet:
             rng = Random(f"{self._plan.seed}/{number}/{n}")
             behaviour = self._choose(rng, degraded=self.degraded)
             self._pause(rng.uniform(0.1, 1.2))
-            handle_ticket(self._desk, behaviour, rng, self._pause, self._remember)
+            began, trace_id = time.monotonic(), ""
 
-    def _remember(self, behaviour: Behaviour) -> None:
-        trace_id = format(trace.get_current_span().get_span_context().trace_id, "032x")
+            def remember(behaviour: Behaviour) -> None:
+                nonlocal trace_id
+                trace_id = format(trace.get_current_span().get_span_context().trace_id, "032x")
+                self._remember(trace_id, behaviour)
+
+            answer = handle_ticket(self._desk, behaviour, rng, self._pause, remember)
+            self._done.append(Done(trace_id, behaviour.name, time.monotonic() - began, answer))
+
+    def _remember(self, trace_id: str, behaviour: Behaviour) -> None:
         with self._lock:
             self._behaviours[trace_id] = behaviour.name
             if len(self._behaviours) > REMEMBERED_RUNS_MAX:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.resources import as_file, files
-from types import FrameType
 
 import msgspec
 from rich.console import Console
@@ -19,6 +16,7 @@ from reach_otel.demo.board import Board, Finished
 from reach_otel.demo.desk import Desk
 from reach_otel.demo.fleet import Fleet, Plan
 from reach_otel.demo.page import served
+from reach_otel.demo.stop import asked_to_stop
 from reach_otel.engine.record import Record
 from reach_otel.errors import StateError
 from reach_otel.settings import PortRange
@@ -46,7 +44,7 @@ def show(
         reach = reach_otel.instrument(task_file, metrics_port=metrics_port)
         try:
             with (
-                _asked_to_stop() as asked,
+                asked_to_stop() as asked,
                 served(task_file, page_ports) as page,
                 Desk() as desk,
                 Fleet(desk, plan) as fleet,
@@ -123,20 +121,3 @@ class Scene:
 def _record(reach: reach_otel.Reach, trace_id: str) -> Record | None:
     found = reach.score(trace_id)
     return None if found is None else msgspec.convert(found, Record)
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT and SIGTERM into an answer, so that no code is interrupted half way."""
-    asked = False
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -114,3 +114,23 @@ def test_what_an_agent_dies_of_is_not_lost() -> None:
             fleet.stop()
         with pytest.raises(ZeroDivisionError):
             fleet.check()
+
+
+def test_what_the_agents_did_is_told_once() -> None:
+    """Each run that has ended is given with its trace, its behaviour and its answer, and is then forgotten."""
+    with Desk() as desk, Fleet(desk, Plan(agents=2, pace=0)) as fleet:
+        while len(done := fleet.take_done()) < 3:
+            time.sleep(0.05)
+        fleet.stop()
+        rest = fleet.take_done()
+        assert fleet.take_done() == []
+    assert {run.behaviour for run in done} <= {behaviour.name for behaviour in BEHAVIOURS}
+    assert all(run.answer and run.seconds >= 0 and len(run.trace_id) == 32 for run in done)
+    behaviours = {run.trace_id: run.behaviour for run in [*done, *rest] if int(run.trace_id, 16)}
+    assert all(fleet.behaviour_of(trace_id) in (behaviour, None) for trace_id, behaviour in behaviours.items())
+
+
+def test_healthy_agents_are_seldom_wrong_about_what_they_did() -> None:
+    """Fewer than one run in twenty makes something up or claims what is not so: nobody is to be alerted about them."""
+    wrong = {"makes up an id", "claims success", "ignores results", "refunds at once"}
+    assert sum(behaviour.share for behaviour in BEHAVIOURS if behaviour.name in wrong) < 5
