@@ -134,7 +134,7 @@ class Board:
             self.groups[names.SENSITIVE_TOTAL][("unspecified", where, "masked")].inc(number, trace)
         model_seconds = self.one(names.MODEL_DURATION_SECONDS)
         for call in event.models:
-            model_seconds.observe(call.seconds)
+            model_seconds.observe(call.seconds, trace)
         for name in self._overflowing:
             self._scorer.overflowed(name)
 
