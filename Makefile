@@ -14,7 +14,7 @@ SAY := printf '\n==> %s\n'
 # In CI the slow tests run too: they install packages into environments of their own.
 MARKERS := not bench$(if $(CI),, and not slow)
 
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test lint format bench docs dashboards programs stack up down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -44,8 +44,23 @@ bench: $(DEV_STAMP) ## measure speed and memory, as ratios in one run
 docs: $(DEV_STAMP) ## write the generated blocks of README.md and the example files anew
 	@$(BIN)/python -m tools.docs
 
+dashboards: $(DEV_STAMP) ## write the Grafana dashboards' JSON anew from their code
+	@$(BIN)/python -m dashboards
+
+programs: $(DEV_STAMP) ## build the Collector and the trace store that tests and `make stack` run (needs Go)
+	@$(BIN)/python -m tools.programs
+
+stack: $(DEV_STAMP) ## run demo, Collector, two scorers, Prometheus and Alertmanager without Docker (ARGS="--degrade-after 120")
+	@$(BIN)/python -m tools.stack $(ARGS)
+
+up: ## run all of that and Grafana with Docker, and print the addresses (DEGRADE_AFTER=120)
+	@"$(PYTHON)" tools/up.py $(ARGS)
+
+down: ## end it again, and keep its data (ARGS=--volumes: forget it)
+	@"$(PYTHON)" tools/up.py down $(ARGS)
+
 clean: ## remove the virtual environment and all caches
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .stack build dist collector/bin .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "reach-otel needs Python 3.11 or newer with the venv module (on Debian: python3-venv);" \
