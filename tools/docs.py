@@ -20,6 +20,7 @@ import typer
 from reach_otel import settings
 from reach_otel.cli import main as cli
 from reach_otel.publish import catalog
+from reach_otel.service import runbook
 
 ROOT: Final = Path(__file__).parent.parent
 README: Final = ROOT / "README.md"
@@ -78,6 +79,7 @@ def printed(command: str) -> str:
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "service settings": settings.serve_markdown,
+    "runbook": runbook.markdown,
     "metrics": catalog.markdown,
     "commands": commands_table,
 }

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reach_otel.publish import catalog
 from reach_otel.task import load
@@ -101,14 +102,20 @@ def test_links_of_the_readme_lead_somewhere() -> None:
         if target.startswith("#"):
             assert target[1:] in headings, target
         elif "://" not in target:
-            assert (docs.ROOT / target).exists(), target
+            assert (docs.ROOT / target.partition("#")[0]).exists(), target
 
 
-def test_metrics_and_settings_that_the_readme_names_exist() -> None:
-    """No metric is named that is not exposed."""
-    known = {metric.name for metric in catalog.METRICS}
-    for name in set(re.findall(r"\breach_(?!otel\b)[a-z_]+\b", docs.BLOCK.sub("", README))):
-        assert name in known, name
+def test_metrics_and_labels_that_the_readme_names_exist() -> None:
+    """No metric is named that is not exposed, and none with a label that it has not."""
+    known = {metric.name: metric.all_labels for metric in (*catalog.METRICS, *catalog.SERVICE_METRICS)}
+    prometheus = yaml.safe_load((docs.ROOT / "dashboards" / "prometheus" / "prometheus.yml").read_text("utf-8"))
+    links = prometheus["global"]["external_labels"]
+    found = re.findall(r"(?<![:\w])(reach_(?!otel\b)[a-z_]+)(?:\{([^}]*)\})?(?![:\w])", README)
+    assert any(matchers for _, matchers in found)
+    for name, matchers in found:
+        assert name in known or name in links, name
+        for label in re.findall(r"(\w+)\s*[=!~]", matchers):
+            assert label in known[name], (name, label)
 
 
 def test_example_agent_runs_as_the_readme_shows() -> None:
