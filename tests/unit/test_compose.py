@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,12 +15,13 @@ from typer.main import get_command
 
 from reach_otel.cli.main import app
 from reach_otel.settings.serve import read_serve
-from tests.support import compose
+from tests.support import compose as support
 from tests.support.compose import ROOT, Service
+from tests.support.programs import need
 from tools.stack.ports import PREFERRED, SCORER_HTTP
-from tools.up import COMPOSE, DOORS
+from tools.up import DOORS
 
-SERVICES: Final = compose.services()
+SERVICES: Final = support.services()
 NAMES: Final = sorted(SERVICES)
 PYPROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BUILDER: Final = yaml.safe_load((ROOT / "collector" / "builder.yaml").read_text())
@@ -82,12 +84,12 @@ def test_every_image_is_pinned_by_its_full_version() -> None:
     """No image may change under the same file."""
     for service in SERVICES.values():
         assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+", service.image), service.image
-    base = dict(argument.split("=", 1) for word, argument in compose.instructions() if word == "ARG")["PYTHON_IMAGE"]
+    base = dict(argument.split("=", 1) for word, argument in support.instructions() if word == "ARG")["PYTHON_IMAGE"]
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", base)
-    assert [argument.split()[0] for word, argument in compose.instructions() if word == "FROM"] == [
+    assert [argument.split()[0] for word, argument in support.instructions() if word == "FROM"] == [
         "${PYTHON_IMAGE}"
     ] * 2
-    assert f'base.name="docker.io/library/{base}"' in compose.DOCKERFILE.read_text()
+    assert f'base.name="docker.io/library/{base}"' in support.DOCKERFILE.read_text()
 
 
 def test_versions_agree() -> None:
@@ -112,10 +114,10 @@ def test_ports_are_on_loopback_and_those_of_the_documentation() -> None:
 
 def test_every_port_can_be_moved() -> None:
     """Each published port has a variable of its own, which moves that port alone."""
-    text = compose.FILE.read_text()
+    text = support.FILE.read_text()
     variables = re.findall(r"^ +- 127\.0\.0\.1:\$\{(\w+):-\d+\}:\d+$", text, re.MULTILINE)
     assert len(variables) == len(set(variables)) == len(PORTS)
-    moved = compose.services({name: str(50_000 + number) for number, name in enumerate(variables)})
+    moved = support.services({name: str(50_000 + number) for number, name in enumerate(variables)})
     assert sorted(port.port for service in moved.values() for port in service.published) == list(
         range(50_000, 50_000 + len(variables))
     )
@@ -138,7 +140,7 @@ def test_readme_names_the_addresses() -> None:
 
 def test_everything_mounted_exists() -> None:
     """Docker would make an empty folder of a path that is not there."""
-    declared = compose.load()["volumes"]
+    declared = support.load()["volumes"]
     used = set()
     for service in SERVICES.values():
         for target, source in service.mounts.items():
@@ -170,7 +172,7 @@ def test_who_is_told_to_talk_can(place: str, client: str, server: str, port: int
 
 def test_agents_reach_the_collector_alone() -> None:
     """The network of agents has no way out, and the Collector is all that agents find in it."""
-    assert compose.load()["networks"]["agents"] == {"internal": True}
+    assert support.load()["networks"]["agents"] == {"internal": True}
     assert SERVICES["demo"].networks == {"agents"}
     assert {name for name, service in SERVICES.items() if "agents" in service.networks} == {"demo", "collector"}
 
@@ -185,7 +187,7 @@ def test_scorers_are_reached_by_collector_and_prometheus_alone() -> None:
 
 def test_networks_are_declared_and_used() -> None:
     used = set().union(*(service.networks for service in SERVICES.values()))
-    assert used == set(compose.load()["networks"])
+    assert used == set(support.load()["networks"])
     for service in SERVICES.values():
         assert service.networks or service.raw["network_mode"] == "none"
 
@@ -254,7 +256,7 @@ def test_health_is_known_where_it_can_be() -> None:
             assert test[0] == "CMD", "without a shell, which not every image has"
             port = re.findall(r"127\.0\.0\.1:(\d+)", " ".join(test))
             assert {*map(int, port)} <= listens(service) | {13133}
-    assert "HEALTHCHECK" in {word for word, _ in compose.last_stage()}
+    assert "HEALTHCHECK" in {word for word, _ in support.last_stage()}
 
 
 def test_nobody_waits_for_what_cannot_come() -> None:
@@ -286,7 +288,7 @@ def test_scorers_differ_in_their_volume_and_port_alone() -> None:
 @pytest.mark.parametrize("environ", [{}, {"INGEST_TOKEN": "t", "VARIANTS": "a,b", "JAEGER_PORT": "1"}])
 def test_scorers_settings_are_read(environ: dict[str, str]) -> None:
     """Flags and variables of the scorers are settings that exist, and the service starts with them."""
-    scorer = compose.services(environ)["scorer-1"]
+    scorer = support.services(environ)["scorer-1"]
     given = _parsed(scorer.command)
     flags = {"tasks": given.pop("task"), **{name: value for name, value in given.items() if value}}
     serve, scoring = read_serve(flags, scorer.environment)
@@ -306,7 +308,7 @@ def test_demo_takes_its_flags_from_variables(
     environ: dict[str, str], degrade: float | None, recover: float | None
 ) -> None:
     """The variables at the top of the file become the flags that the demo knows."""
-    given = _parsed(compose.services(environ)["demo"].command)
+    given = _parsed(support.services(environ)["demo"].command)
     assert (given["degrade_after"], given["recover_after"]) == (degrade, recover)
     assert (given["plain"], given["agents"], given["seed"]) == (True, 4, 0)
 
@@ -321,7 +323,7 @@ def test_tasks_are_the_demos_unless_a_folder_is_named() -> None:
     assert SERVICES["scorer-1"].mounts["/tasks"] == "./examples"
     demo = (ROOT / "reach_otel" / "demo" / "ticket.task.yaml").read_text()
     assert (ROOT / "examples" / "ticket.task.yaml").read_text() == demo
-    assert compose.services({"TASKS": "./mine"})["scorer-2"].mounts["/tasks"] == "./mine"
+    assert support.services({"TASKS": "./mine"})["scorer-2"].mounts["/tasks"] == "./mine"
 
 
 def test_grafana_finds_its_dashboards() -> None:
@@ -335,13 +337,17 @@ def test_grafana_finds_its_dashboards() -> None:
     assert home.rpartition("/")[0] in paths
 
 
-def test_compose_itself_reads_the_file() -> None:
-    """Where Compose is installed, it takes the file; no engine is needed for that."""
-    if (
-        shutil.which("docker") is None
-        or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode
-    ):
-        # Also in CI: no package of the machines there has it. The tests above do not need it.
-        pytest.skip("docker compose is not here: docs.docker.com/compose/install")
-    done = subprocess.run([*COMPOSE, "config", "--quiet"], capture_output=True, text=True)
+def test_compose_itself_reads_the_file(tmp_path: Path) -> None:
+    """Compose's own reader takes the file, with nothing set, and finds what these tests found."""
+    copy = tmp_path / "docker-compose.yml"  # in a folder that has no `.env`
+    copy.write_text(support.FILE.read_text(encoding="utf-8"), encoding="utf-8")
+    command = [str(need("compose")), "-format", "json", str(copy)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    found = {name: Service(name, {"image": "", **raw}) for name, raw in json.loads(done.stdout)["services"].items()}
+    assert set(found) == set(SERVICES)
+    for name, service in SERVICES.items():
+        assert found[name].command == service.command, name
+        assert found[name].environment == service.environment, name
+        assert found[name].networks == service.networks, name
+        assert found[name].depends_on == service.depends_on, name

@@ -26,22 +26,20 @@ class Program(NamedTuple):
     places: tuple[Path, ...] = ()
 
 
+def _built(name: str) -> Program:
+    how = "make programs (needs Go; built once, within some minutes)"
+    return Program((name,), how, (ROOT / "collector" / "bin" / name,))
+
+
 PROGRAMS: Final[Mapping[str, Program]] = {
     "prometheus": Program(("prometheus",), _PROMETHEUS),
     "promtool": Program(("promtool",), _PROMETHEUS),
     # Debian's name first: it is the surer one.
     "alertmanager": Program(("prometheus-alertmanager", "alertmanager"), _ALERTMANAGER),
     "amtool": Program(("amtool",), _ALERTMANAGER),
-    "otelcol": Program(
-        ("otelcol-reach",),
-        "make programs (needs Go; built once, within some minutes)",
-        (ROOT / "collector" / "bin" / "otelcol-reach",),
-    ),
-    "jaeger": Program(
-        ("jaeger",),
-        "make programs (needs Go; builds it once, within some minutes)",
-        (ROOT / "collector" / "bin" / "jaeger",),
-    ),
+    "otelcol": _built("otelcol-reach"),
+    "jaeger": _built("jaeger"),
+    "compose": _built("compose-spec"),
     "chromium": Program(
         ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"), "apt-get install chromium"
     ),
