@@ -54,10 +54,10 @@ stack: $(DEV_STAMP) ## run demo, Collector, two scorers, Prometheus and Alertman
 	@$(BIN)/python -m tools.stack $(ARGS)
 
 up: ## run all of that and Grafana with Docker, and print the addresses (DEGRADE_AFTER=120)
-	@"$(PYTHON)" tools/up.py $(ARGS)
+	@"$(or $(PYTHON),python3)" tools/up.py $(ARGS)
 
 down: ## end it again, and keep its data (ARGS=--volumes: forget it)
-	@"$(PYTHON)" tools/up.py down $(ARGS)
+	@"$(or $(PYTHON),python3)" tools/up.py down $(ARGS)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf .venv .stack build dist collector/bin .mypy_cache .pytest_cache .ruff_cache .hypothesis
