@@ -8,6 +8,7 @@ from dashboards import house, panels, queries
 from reach_otel import names
 
 MUST = ('type="must"',)
+KNOWN_CLASS = ('class!="overflow"',)
 HIGH_LAYER_LIMIT = house.bad_below(house.LIMITS["ReachHighLayerLow"])
 
 
@@ -66,7 +67,7 @@ def digestion() -> timeseries.Panel:
         panels.over_time(
             queries.share(
                 queries.rate(names.OBSTACLES_TOTAL, "kind", where=('digested="true"',)),
-                queries.rate(names.OBSTACLES_TOTAL, "kind"),
+                queries.rate(names.OBSTACLES_TOTAL, "kind", where=('digested!="overflow"',)),
             ),
             "{{kind}}",
         ),
@@ -81,7 +82,11 @@ def actions() -> timeseries.Panel:
         "stuck, or beyond the cap.",
         house.RATIO,
         panels.over_time(
-            queries.shares(queries.rate(names.ACTIONS_TOTAL, "class"), queries.rate(names.ACTIONS_TOTAL), "class"),
+            queries.shares(
+                queries.rate(names.ACTIONS_TOTAL, "class", where=KNOWN_CLASS),
+                queries.rate(names.ACTIONS_TOTAL, where=KNOWN_CLASS),
+                "class",
+            ),
             "{{class}}",
         ),
         stacked=True,
@@ -117,7 +122,8 @@ def score_spread() -> heatmap.Panel:
 def high_layer_over_time() -> timeseries.Panel:
     return panels.graph(
         "High-layer reach over time",
-        "Quick for paging, slow to see the trend. Below the line ReachHighLayerLow fires." + house.OF_ALL_VARIANTS,
+        "Quick for paging, slow to see the trend. Below the line ReachHighLayerLow fires, unless chance "
+        "explains it." + house.OF_ALL_VARIANTS,
         house.RATIO,
         panels.over_time(queries.recorded("task:reach_high_layer:ratio_rate15m"), "15 min"),
         panels.over_time(queries.recorded("task:reach_high_layer:ratio_rate1h"), "1 h"),

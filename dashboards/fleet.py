@@ -17,7 +17,7 @@ COVERAGE = queries.share(
 )
 SUCCESS = queries.share(
     queries.grown(names.RUNS_TOTAL, "task", where=('outcome="success"',)),
-    queries.grown(names.RUNS_TOTAL, "task", where=('outcome!="evicted"',)),
+    queries.grown(names.RUNS_TOTAL, "task", where=queries.KNOWN_OUTCOME),
 )
 TO_TASK = "/d/reach-task?var-task=${__value.raw}&var-datasource=${datasource}&${variant:queryparam}&${__url_time_range}"
 
@@ -38,8 +38,8 @@ def dashboard() -> Dashboard:
 def high_risk() -> stat.Panel:
     return panels.number(
         "Tasks at high risk",
-        "Tasks whose high-layer reach is below the limit, over the shortest of 5 min, 15 min and 1 h in which they had "
-        "10 runs." + house.OF_ALL_VARIANTS,
+        "Tasks whose high-layer reach is below the limit, over the shortest of 5 min and 15 min in which they had 20 "
+        "runs, else over an hour with 10." + house.OF_ALL_VARIANTS,
         house.COUNT,
         f"sum({HIGH_LAYER} < bool {house.LIMITS['ReachHighLayerLow']})",
         limit=house.bad_from(1),
@@ -71,11 +71,11 @@ def success() -> stat.Panel:
     return panels.number(
         "Success rate",
         "Share of the runs in the time shown that reached every must-milestone, ended well and delivered; runs that "
-        "were evicted are left out, as their end was not seen.",
+        "were evicted are left out, as their end was not seen, and so is what is in `overflow`.",
         house.RATIO,
         queries.share(
             queries.grown(names.RUNS_TOTAL, where=('outcome="success"',)),
-            queries.grown(names.RUNS_TOTAL, where=('outcome!="evicted"',)),
+            queries.grown(names.RUNS_TOTAL, where=queries.KNOWN_OUTCOME),
         ),
     )
 
@@ -149,7 +149,7 @@ def high_layer() -> timeseries.Panel:
     return panels.graph(
         "High-layer reach",
         "Share of reached must-milestones in the deepest layer. Below the line the task is at high risk, and "
-        "ReachHighLayerLow fires." + house.OF_ALL_VARIANTS,
+        "ReachHighLayerLow fires once chance does not explain it." + house.OF_ALL_VARIANTS,
         house.RATIO,
         panels.over_time(HIGH_LAYER, "{{task}}"),
         limit=HIGH_LAYER_LIMIT,

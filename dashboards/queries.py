@@ -13,6 +13,9 @@ SHOWN: Final = "$__range"
 
 TASK: Final = 'task=~"$task"'
 PICKED: Final = (TASK, 'variant=~"$variant"')
+KNOWN_OUTCOME: Final = ('outcome!~"evicted|overflow"',)
+"""Runs of which one knows how they ended: evicted ones were not seen to the end, and `overflow` holds good and bad."""
+
 INSTANCE: Final = 'instance=~"$instance"'
 JOB: Final = 'job="reach-otel"'
 
@@ -62,6 +65,15 @@ def mean(histogram: str, *by: str, over: Counting = rate, of: tuple[str, ...] = 
 def quantile(q: float, histogram: str, *by: str, over: Counting = rate, of: tuple[str, ...] = PICKED) -> str:
     """Return a quantile of what a histogram saw."""
     return f"histogram_quantile({q}, {over(f'{histogram}_bucket', 'le', *by, of=of)})"
+
+
+def at_least(number: str, rule: str, *where: str) -> str:
+    """Return a number, but no less than a rule held at some time of that which is shown.
+
+    What a series that begins with its first event counts is nothing to ``increase``; the rules count it.
+    """
+    held = f"sum(max_over_time({series(rule, TASK, *where)}[{SHOWN}]))"
+    return f"clamp_min({number}, scalar({held} or vector(0)))"
 
 
 def recorded(rule: str, *by: str) -> str:

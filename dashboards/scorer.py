@@ -141,7 +141,8 @@ def late() -> timeseries.Panel:
     return panels.graph(
         "Late spans: how late",
         "How long after the verdict on their run spans came that no longer count. Many of a few seconds: raise "
-        "`grace`.",
+        "`grace`. While another scorer is away, the Collector sends a batch again and again: spans of it that were "
+        "scored before count as late here each time, without harm.",
         house.SECONDS,
         *(
             panels.over_time(queries.quantile(q, names.SCORER_LATE_SPAN_AGE_SECONDS, of=OURS), name)
@@ -153,7 +154,8 @@ def late() -> timeseries.Panel:
 def duplicates() -> timeseries.Panel:
     return panels.graph(
         "Spans that came twice",
-        "Sent again, mostly because an answer was lost; they count once.",
+        "Sent again, as an answer was lost, or as the Collector tries a batch again while another scorer is away. "
+        "No harm: they are scored once.",
         house.PER_SECOND,
         panels.over_time(queries.rate(names.SCORER_DUPLICATES_TOTAL, "instance", of=OURS), "{{instance}}"),
     )

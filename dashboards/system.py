@@ -11,6 +11,7 @@ from dashboards.house import Column
 from reach_otel import names
 
 JOB = (queries.JOB,)
+MASKED = ('action="masked"',)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -167,7 +168,8 @@ def stability() -> timeseries.Panel:
     return panels.graph(
         "Stability: deviation of the success rate",
         "Population standard deviation over the last 8 quarters of an hour that had 10 runs each; there is none until "
-        "there were two. Above the line ReachStabilityLow fires." + house.OF_ALL_VARIANTS,
+        "there were two. Above the line ReachStabilityLow fires, if the rate fell more than once and "
+        "not by chance." + house.OF_ALL_VARIANTS,
         house.RATIO,
         panels.over_time(queries.recorded("task:reach_stability:stddev"), "{{task}}"),
         limit=house.bad_from(house.LIMITS["ReachStabilityLow"]),
@@ -178,9 +180,9 @@ def violations() -> stat.Panel:
     return panels.number(
         "Violations",
         "Calls of tools that the task forbids or does not allow, in the time shown. One is enough for "
-        "ReachAccessViolation.",
+        "ReachAccessViolation. At least what that counted in a quarter of an hour, over all variants.",
         house.COUNT,
-        queries.grown(names.VIOLATIONS_TOTAL),
+        queries.at_least(queries.grown(names.VIOLATIONS_TOTAL), "task_rule:reach_violations:increase15m"),
         limit=house.bad_from(1),
         height=8,
     )
@@ -190,9 +192,11 @@ def masked() -> stat.Panel:
     return panels.number(
         "Sensitive values masked",
         "Secrets and personal data that stood in spans, and were masked before anything was stored. Somebody puts them "
-        "there.",
+        "there. At least what ReachSensitiveDataLeak counted in a quarter of an hour, over all variants.",
         house.COUNT,
-        queries.grown(names.SENSITIVE_TOTAL, where=('action="masked"',)),
+        queries.at_least(
+            queries.grown(names.SENSITIVE_TOTAL, where=MASKED), "task_action:reach_sensitive:increase15m", *MASKED
+        ),
         height=8,
     )
 

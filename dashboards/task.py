@@ -54,8 +54,9 @@ def dashboard() -> Dashboard:
 def high_layer() -> stat.Panel:
     return panels.number(
         "High-layer reach",
-        "Share of reached must-milestones in the deepest layer, over the shortest of 5 min, 15 min and 1 h with 10 "
-        "runs. Red: the task is at high risk, whatever the composite says." + house.OF_ALL_VARIANTS,
+        "Share of reached must-milestones in the deepest layer, over the shortest of 5 min and 15 min "
+        "with 20 runs, else over an hour with 10. Red: the task is at high risk, whatever the composite says."
+        + house.OF_ALL_VARIANTS,
         house.RATIO,
         queries.recorded("task:reach_high_layer:ratio"),
         limit=HIGH_LAYER_LIMIT,
@@ -85,11 +86,11 @@ def success() -> stat.Panel:
     return panels.number(
         "Success rate",
         "Share of the runs in the time shown that reached every must-milestone, ended well and delivered; evicted ones "
-        "are left out.",
+        "and those in `overflow` are left out.",
         house.RATIO,
         queries.share(
             queries.grown(names.RUNS_TOTAL, where=('outcome="success"',)),
-            queries.grown(names.RUNS_TOTAL, where=('outcome!="evicted"',)),
+            queries.grown(names.RUNS_TOTAL, where=queries.KNOWN_OUTCOME),
         ),
     )
 

@@ -44,7 +44,7 @@ EMPTY_RULES: Final[dict[str, str]] = {}
 """Recording rules that may be empty in this run, and why."""
 
 EMPTY_OPERANDS: Final = {
-    'task_action:reach_sensitive:increase15m{action!~"masked|overflow"}': "what is found is masked by the Collector",
+    'task_action:reach_sensitive:increase15m{action!~"masked|overflow"}': "nothing counts values that were found only",
 }
 """Series that alerts read and that may not be there in this run, and why."""
 

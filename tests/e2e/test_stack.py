@@ -42,8 +42,10 @@ HEALTHY_SECONDS: Final = 2 * (WINDOW_SECONDS + FOR_SECONDS) / SCALE
 DEGRADED_SECONDS: Final = 34
 FLEET: Final = ("--agents", "8", "--pace", "0.4")
 
-# What the README states for a fall from 0.85 to 0.35, which is less than this one: 6 min 25 s.
-TO_PAGE_SECONDS: Final = 6 * 60 + 25
+# What the README states for a fall from 0.85 to 0.35, which is less than this one, with 50 runs in the window; and an
+# evaluation more.
+TO_PAGE_SECONDS: Final = 6 * 60 + 55 + 15
+RUNS_MIN: Final = 50
 # What does not shrink with the durations of the rules: a run's length, batches, the scorer's grace, a busy machine.
 UNSCALED_SECONDS: Final = 10.0
 
@@ -55,6 +57,7 @@ class Story:
     healthy_notices: list[Notice] = field(default_factory=list)
     healthy_runs: dict[str, float] = field(default_factory=dict)
     healthy_ratio: float | None = None
+    healthy_window: float | None = None
     degraded_at: float = 0.0
     page: Notice | None = None
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -82,6 +85,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         told.degraded_at = _when(stack, agents.log, "DEGRADED", degrade_after)
         told.healthy_notices = stack.webhook.notices
         told.healthy_ratio = ask.value(stack.prometheus, f'task:reach_high_layer:ratio{{task="{TASK}"}}')
+        runs_in_window = f'task:reach_high_layer_runs:increase{{task="{TASK}"}}'
+        told.healthy_window = ask.value(stack.prometheus, runs_in_window)
         for sample in ask.query(stack.prometheus, f'sum by (instance) (reach_runs_total{{task="{TASK}"}})'):
             told.healthy_runs[sample["metric"]["instance"]] = float(sample["value"][1])
 
@@ -165,6 +170,8 @@ def test_the_page_comes_in_the_stated_time(story: Story, capsys: pytest.CaptureF
             f"\ntime to page at {SCALE} times the speed: {took:.1f} s, "
             f"of which {TO_PAGE_SECONDS / SCALE:.1f} s may be the rules' and {UNSCALED_SECONDS:.0f} s the rest's"
         )
+    assert story.healthy_window is not None
+    assert story.healthy_window >= RUNS_MIN, "with fewer runs it takes longer"
     assert took > FOR_SECONDS / SCALE
     assert took < TO_PAGE_SECONDS / SCALE + UNSCALED_SECONDS
 
@@ -178,9 +185,9 @@ def test_it_resolves_after_recovery(story: Story) -> None:
 
 
 def test_alerts_about_runs_go_on_while_one_scorer_is_left(story: Story) -> None:
-    """A killed scorer is told of by its address; what the other one scores is right, and is not kept back."""
+    """A killed scorer is told of by its address, and does not page; what the other one scores goes on."""
     assert story.one_down is not None
-    assert story.one_down.labels["scope"] == "one"
+    assert (story.one_down.labels["scope"], story.one_down.labels["severity"]) == ("one", "warning")
     assert story.one_down.labels["instance"].startswith("127.0.0.1:")
     assert story.while_one_is_down is not None
     assert story.while_one_is_down["status"]["state"] == "active"
