@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import signal
 import threading
 import time
 from collections import Counter
@@ -28,6 +31,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SEED = 20_261_130
 LOADERS = 8
 KILLS = 4
+IDLE_SECONDS = 3
+FREEZES = 5
+SETTLED = ("--set", "parent_wait=0.1")  # runs without a root are scored as by a scorer that has been there for long
 BEGAN_BEFORE = 'reach_scorer_incomplete_runs_total{reason="began_before"}'
 
 
@@ -205,7 +211,7 @@ def test_a_scorer_that_is_added_counts_the_runs_that_it_has_no_beginning_of(
     """Named first and started then, a third scorer makes no wrong verdict: runs cut in two are counted, not scored."""
     under_way, later = 60, 60
     with (
-        Fleet(tmp_path, "--task", str(task), "--set", "show_content=on", *recordings.TIMES) as fleet,
+        Fleet(tmp_path, "--task", str(task), "--set", "show_content=on", *recordings.TIMES, *SETTLED) as fleet,
         Collector(queue, "scaled.yaml", scorers=fleet.addresses(2)) as collector,
     ):
 
@@ -379,4 +385,102 @@ def test_with_a_queue_of_its_own_a_scorer_that_is_away_holds_up_no_other(
         assert collector.waiting() < first.waiting()
         fleet.restart(0)
         traces = running.stop()
+        assert_once_and_right(fleet, replayed(tmp_path / "all.jsonl", traces, task))
+
+
+def test_a_scorer_away_for_longer_than_idle_makes_the_others_abandon_their_open_runs(
+    tmp_path: Path, queue: Path, task: Path
+) -> None:
+    """With one queue for all, just these runs are wrong: each is counted as abandoned, and the rest of it as late."""
+    flags = ("--task", str(task), "--set", "show_content=on", "--set", f"idle={IDLE_SECONDS}", *SETTLED)
+    with (
+        Fleet(tmp_path, *flags) as fleet,
+        Collector(queue, "scaled.yaml", scorers=fleet.addresses(2)) as collector,
+    ):
+        cut, whole = outlast_idle(fleet, collector)
+        wanted = replayed(tmp_path / "all.jsonl", cut + whole, task)
+        recordings.wait_for_all(fleet.scorers, len(wanted))
+        until(lambda: collector.waiting() == 0, "all spans")
+        held_up = {trace.trace_id: trace for trace in cut if trace.trace_id in fleet.verdicts()[1]}
+        assert len(held_up) > len(cut) / 6
+        assert {run: recordings.record_of(fleet.scorers[1], run)["outcome"] for run in held_up} == dict.fromkeys(
+            held_up, "abandoned"
+        )
+        assert attempts(fleet) == dict.fromkeys(wanted, 1)
+        found = [line for line in mistakes(fleet, wanted) if line.split()[0] not in held_up]
+        runs, health = counted(fleet.scorers), counted(fleet.scorers[1:], health=True)
+    assert not found, "\n".join(found[:40])
+    of_abandoned = [value for name, value in runs.items() if re.match(r"reach_runs_total\{.*abandoned", name)]
+    assert sum(of_abandoned) == len(held_up)
+    late = health["reach_scorer_late_span_age_seconds_count"]
+    assert late >= sum(len(trace.spans) - 1 for trace in held_up.values())
+    assert health[BEGAN_BEFORE] == 0
+
+
+def test_with_a_queue_of_its_own_a_scorer_abandons_no_run_however_long_another_is_away(
+    tmp_path: Path, queue: Path, task: Path
+) -> None:
+    """In the same plight, but with a Collector for each scorer, every run of both is right."""
+    own = [tmp_path / name for name in ("queue-1", "queue-2")]
+    for folder in own:
+        folder.mkdir()
+    with (
+        Fleet(tmp_path, "--task", str(task), "--set", "show_content=on", "--set", f"idle={IDLE_SECONDS}") as fleet,
+        Collector(own[0], "queue.yaml", scorers=fleet.addresses(2)[:1]) as first,
+        Collector(own[1], "queue.yaml", scorers=fleet.addresses(2)[1:]) as second,
+        Collector(queue, "scaled.yaml", scorers=[first.grpc, second.grpc]) as collector,
+    ):
+        cut, whole = outlast_idle(fleet, collector, first, second)
+        assert_once_and_right(fleet, replayed(tmp_path / "all.jsonl", cut + whole, task))
+
+
+def outlast_idle(fleet: Fleet, *collectors: Collector) -> tuple[list[Trace], list[Trace]]:
+    """Kill the first scorer in the midst of runs that then go on without a pause, and start it again after `idle`.
+
+    Gives those runs, and some that came whole just after the kill.
+    """
+    for scorer in fleet.scorers:
+        watch_verdicts(scorer.database)
+    cut = [begin(n) for n in range(30)]
+    for trace in cut:
+        collectors[0].send("traces", trace.line().encode())
+    until(lambda: not any(collector.waiting() for collector in collectors), "the first part of each run")
+    fleet.kill(0)
+    whole = [go_on(begin(n), n) for n in range(len(cut), len(cut) + 10)]
+    for trace in whole:
+        collectors[0].send("traces", trace.line().encode())
+    time.sleep(0.5)  # these are under way now: what comes next waits behind them
+    for n, trace in enumerate(cut):
+        first, trace.spans = trace.spans, []
+        collectors[0].send("traces", go_on(trace, n).line().encode())
+        trace.spans = first + trace.spans
+    time.sleep(IDLE_SECONDS + 1)
+    fleet.restart(0, "--set", "idle=60")  # its own runs are open until the Collector has found it again
+    return cut, whole
+
+
+def test_a_scorer_that_does_not_answer_lets_no_span_overtake_another(tmp_path: Path, queue: Path, task: Path) -> None:
+    """A request that waits for a scorer that hangs holds back later ones, so that no run ends before its beginning."""
+    traces: list[Trace] = []
+    with (
+        Fleet(tmp_path, "--task", str(task), "--set", "show_content=on", "--set", "grace=0.5") as fleet,
+        Collector(queue, "scaled.yaml", scorers=fleet.addresses(2)) as collector,
+    ):
+        for scorer in fleet.scorers:
+            watch_verdicts(scorer.database)
+        for _ in range(FREEZES):
+            os.kill(fleet.scorers[0].process.pid, signal.SIGSTOP)
+            begun = {n: begin(n) for n in range(len(traces), len(traces) + 20)}
+            for n, trace in begun.items():
+                collector.send("traces", trace.line().encode())
+                time.sleep(0.3 if n % 10 == 9 else 0)  # two batches, and two more for the rest
+            for n, trace in reversed(begun.items()):  # whichever run leads a batch has its scorer asked first
+                first, trace.spans = trace.spans, []
+                collector.send("traces", go_on(trace, n).line().encode())
+                trace.spans = first + trace.spans
+                time.sleep(0.3 if n % 10 == 0 else 0)
+            time.sleep(1.0)  # twice `grace`
+            os.kill(fleet.scorers[0].process.pid, signal.SIGCONT)
+            traces += begun.values()
+            until(lambda: collector.waiting() == 0, "all spans of this time")
         assert_once_and_right(fleet, replayed(tmp_path / "all.jsonl", traces, task))

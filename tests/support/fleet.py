@@ -43,12 +43,12 @@ class Fleet:
         """End one at once."""
         self.scorers[n].kill()
 
-    def restart(self, n: int, *, new_database: bool = False) -> None:
-        """Start one again: same address, same database, or a new one."""
+    def restart(self, n: int, *flags: str, new_database: bool = False) -> None:
+        """Start one again: same address, same database, or a new one; ``flags`` go over those of all."""
         if new_database:
             for file in self.scorers[n].folder.glob("reach-otel.db*"):
                 file.unlink()
-        self.scorers[n] = self._start(n)
+        self.scorers[n] = self._start(n, *flags)
 
     def add(self) -> Served:
         """Start one more, with a database of its own."""
@@ -59,11 +59,11 @@ class Fleet:
         """Give the runs that have their verdict, by scorer."""
         return [recordings.verdicts(scorer) for scorer in self.scorers]
 
-    def _start(self, n: int) -> Served:
+    def _start(self, n: int, *flags: str) -> Served:
         folder = self.folder / f"scorer-{n + 1}"
         folder.mkdir(exist_ok=True)
         http, grpc = self._ports[n]
-        return Served(folder, "--grpc-port", str(grpc), *self._flags, port=http, env=self._env)
+        return Served(folder, "--grpc-port", str(grpc), *self._flags, *flags, port=http, env=self._env)
 
 
 def counted(scorers: Sequence[Served], *, health: bool = False) -> dict[str, float]:

@@ -86,7 +86,7 @@ def test_both_files_are_alike_but_for_the_way_to_the_scorers() -> None:
 
 @pytest.mark.parametrize("name", [*FILES, "queue.yaml"])
 def test_memory_and_queues_are_bounded(name: str) -> None:
-    """Memory is limited before anything else; what waits for scorers is on disk, bounded, and tried for ever."""
+    """Memory is limited first; what waits for scorers is on disk, bounded, tried for ever, and keeps its order."""
     found = read(name)
     pipelines = found["service"]["pipelines"].values()
     assert all(p["processors"][0] == "memory_limiter" for p in pipelines if p["receivers"] == ["otlp"])
@@ -98,6 +98,7 @@ def test_memory_and_queues_are_bounded(name: str) -> None:
         assert queue["batch"]["max_size"] > queue["batch"]["min_size"]
         elapsed = found["exporters"][exporter]["retry_on_failure"]["max_elapsed_time"]
         assert (elapsed == "0s") == (exporter != "otlp_grpc/store")
+        assert (queue["num_consumers"] == 1) == (exporter != "otlp_grpc/store")
 
 
 @pytest.mark.parametrize("name", [*FILES, "queue.yaml"])
