@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import httpx2
 
 from reach_otel.errors import InputError, StateError
+from reach_otel.settings import parse
 
 SILENCE_SECONDS: Final = 45.0  # three heartbeats of the service
 ANSWER_SECONDS: Final = 10.0
@@ -38,13 +40,15 @@ class Feed:
         self.is_live = False
         self._ended = threading.Event()
         self._last_id = ""
+        address = _read("URL", partial(parse.url, token="--token or REACH_SERVE_READ_TOKEN"), url)
+        token = _read("--token", parse.token, token)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            self._client = httpx2.Client(base_url=url.rstrip("/"), headers=headers, timeout=ANSWER_SECONDS)
-            if self._client.base_url.scheme not in ("http", "https") or not self._client.base_url.host:
+            self._client = httpx2.Client(base_url=address or "", headers=headers, timeout=ANSWER_SECONDS)
+            if not self._client.base_url.host:
                 raise httpx2.InvalidURL("no address")
         except (httpx2.InvalidURL, ValueError):  # the latter from what only begins like an address
-            raise InputError(f"found {url!r}, want the address of a service, as http://127.0.0.1:4318") from None
+            raise InputError(f"URL: found {url!r}, want the address of a service, as http://127.0.0.1:4318") from None
         try:
             self._reach()
         except BaseException:
@@ -115,3 +119,12 @@ class Feed:
     def _tell(self, event: str, data: Any) -> None:
         if isinstance(data, dict) and (self._task is None or data.get("task", self._task) == self._task):
             self._take(event, data)
+
+
+def _read(name: str, read: Callable[[Any], str | None], value: str | None) -> str | None:
+    """Read an argument as a setting of its kind, and refuse it without showing what may be a secret."""
+    try:
+        return read(value)
+    except ValueError as error:
+        found = "a value that is not shown" if isinstance(error, parse.Hidden) else repr(value)
+        raise InputError(f"{name}: found {found}, want {error}") from None

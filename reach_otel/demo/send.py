@@ -9,6 +9,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from http.client import HTTPException
 from typing import Final
 
 from rich.console import Console
@@ -18,7 +19,7 @@ from reach_otel.demo.desk import Desk
 from reach_otel.demo.fleet import Done, Fleet, Plan
 from reach_otel.demo.stop import asked_to_stop
 from reach_otel.errors import StateError
-from reach_otel.instrument import TRACES_PATH
+from reach_otel.publish.exporters import TRACES_PATH
 
 LOOK_SECONDS: Final = 0.2
 SUMMARY_SECONDS: Final = 10.0
@@ -47,6 +48,7 @@ def send(plan: Plan, console: Console, *, endpoint: str, duration_seconds: float
                     fleet.check()
                     told.go_on()
                     time.sleep(LOOK_SECONDS)
+            told.last()  # before the sending, which may take long
             _send_the_rest(reach)
             told.end(lost.reasons)
     return not lost.reasons
@@ -80,10 +82,13 @@ class _Told:
             self._next_summary += SUMMARY_SECONDS
             self._print(self._summary())
 
-    def end(self, lost: Iterable[str]) -> None:
-        """Print the runs that ended last, and how all went."""
+    def last(self) -> None:
+        """Print the runs that ended last, and the sum of all."""
         self._runs(self._fleet.take_done())
         self._print(f"{self._summary()}, in {timedelta(seconds=int(self._fleet.seconds))}")
+
+    def end(self, lost: Iterable[str]) -> None:
+        """Print what became of the spans."""
         reasons = list(lost)
         for reason in reasons:
             self._print(f"LOST: {reason}")
@@ -142,7 +147,7 @@ def _knock(endpoint: str, token: str | None, asked: Callable[[], bool]) -> None:
                 trouble = _refused(refusal)
             if refusal.code not in {429, 502, 503, 504}:
                 raise StateError(f"--endpoint {endpoint}: {trouble}") from None
-        except OSError as error:
+        except (OSError, HTTPException) as error:  # the latter from what speaks no HTTP
             reason = getattr(error, "reason", error)
             trouble = (
                 f"nothing answers there ({reason}); start a Collector or `reach-otel serve`, or correct the address"

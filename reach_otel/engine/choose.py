@@ -83,7 +83,7 @@ class Evidence:
     def __init__(self) -> None:
         # The earliest step that says something counts: ((start, span id), what it says).
         self.explicit: Said | None = None
-        self.variant: Said | None = None
+        self.variant: tuple[tuple[int, str], str, bool] | None = None  # and whether it stands on the span alone
         self.version: Said | None = None
         self.model: Said | None = None
         self.conversation: Said | None = None
@@ -111,7 +111,8 @@ class Evidence:
         if step.conversation_id is not None and (self.conversation is None or step.start_ns <= self.conversation[0][0]):
             self._said("conversation", step, step.conversation_id)
         if step.variant is not None:
-            self._said("variant", step, step.variant)
+            variant = ((step.start_ns, step.span_id), step.variant, step.variant_on_span)
+            self.variant = variant if self.variant is None else min(self.variant, variant)
         if step.agent is not None and step.agent not in self.agents:
             self.agents, learned = (*self.agents, step.agent)[:SEEN_MAX], True
         if step.service is not None and step.service not in self.services:

@@ -19,15 +19,19 @@ FORM: Final = re.compile(names.VARIANT_FORM)
 class Variants:
     """Map what a run calls its variant onto a label value.
 
-    With ``declared``, any other than these is ``other``. Without, what the deployer names passes if it has the form of
-    a name, and a model's name if the price table spells it out; a model that the table knows by a pattern counts under
-    the table's own name for it, as a pattern fits whatever is put at its end.
+    With ``declared``, any other is ``other``, but for those ``known``: fixed by a setting or a task file. Without, what
+    the deployer names passes if it has the form of a name, and a model's name if the price table spells it out; a model
+    that the table knows by a pattern counts under the table's own name for it, as a pattern fits whatever is put at its
+    end. What only a span names passes if it is known: whoever sends to a service makes up spans, while in the process
+    of the application (``trust_spans``) they are the deployer's too.
     """
 
-    __slots__ = ("declared",)
+    __slots__ = ("_known", "_trusted", "declared")
 
-    def __init__(self, declared: Iterable[str] = ()) -> None:
+    def __init__(self, declared: Iterable[str] = (), *, known: Iterable[str] = (), trust_spans: bool = False) -> None:
         self.declared: Final = tuple(dict.fromkeys(declared))
+        self._known = frozenset((*self.declared, *known))
+        self._trusted = frozenset(("task", "named", "span") if trust_spans else ("task", "named"))
 
     def label(self, variant: str | None, by: VariantBy | None) -> str:
         """Return the label value of a variant; ``by`` says where it comes from, and ``None`` is not trusted."""
@@ -35,11 +39,13 @@ class Variants:
             return UNKNOWN
         if variant == OVERFLOW:  # a name of our own, which must not be taken by what is no overflow
             return OTHER
+        if variant in self._known:
+            return variant
         if self.declared:
-            return variant if variant in self.declared else OTHER
-        if by in ("named", "task"):
+            return OTHER
+        if by in self._trusted:
             return variant if FORM.fullmatch(variant) else OTHER
-        return _model(variant)
+        return OTHER if by == "span" else _model(variant)
 
 
 def _model(name: str) -> str:

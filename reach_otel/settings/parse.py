@@ -20,6 +20,11 @@ _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off"))
 _NONE = frozenset(("", "none", "off"))
 _VARIANT = re.compile(names.VARIANT_FORM)
+_TRACE = "http://localhost:16686/trace/{trace_id}"
+
+
+class Hidden(ValueError):
+    """Say what is wanted instead of a value that must not be shown, as it may hold a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,14 @@ def text(value: Any) -> str:
 def optional_text(value: Any) -> str | None:
     """Read a text, or none."""
     return None if value is None or value == "" else text(value)
+
+
+def token(value: Any) -> str | None:
+    """Read a bearer token, or none."""
+    found = optional_text(value)
+    if found is not None and not (found.isascii() and found.isprintable() and " " not in found):
+        raise Hidden("a token of ASCII characters without blanks and control characters, as a header carries it")
+    return found
 
 
 def switch(value: Any) -> bool:
@@ -133,21 +146,53 @@ def variants(value: Any) -> tuple[str, ...]:
     given = tuple(value.split(",") if isinstance(value, str) else value if isinstance(value, Iterable) else (value,))
     if all(isinstance(name, str) for name in given):
         found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
-        if all(_VARIANT.fullmatch(name) and name != names.OVERFLOW for name in found):
+        if all(map(_is_variant, found)):
             return found
-    raise ValueError(
-        f"names with commas between them, each of up to 64 letters, digits and _.:/@+-, and none {names.OVERFLOW!r}"
-    )
+    raise ValueError(f"names with commas between them, each of {names.VARIANT_WORDS}, and none {names.OVERFLOW!r}")
 
 
-def url(value: Any) -> str | None:
-    """Read the address of a server, or none."""
+def variant(value: Any) -> str | None:
+    """Read the name of one variant, or none."""
     if value is None or value == "":
         return None
-    parts = urlsplit(text(value))
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("an http:// or https:// address, such as http://localhost:4318")
-    return str(value).strip().rstrip("/")
+    if isinstance(value, str) and _is_variant(value.strip()):
+        return value.strip()
+    raise ValueError(f"a name of {names.VARIANT_WORDS}, such as prompt-v2, and not {names.OVERFLOW!r}")
+
+
+def _is_variant(name: str) -> bool:
+    return _VARIANT.fullmatch(name) is not None and name != names.OVERFLOW
+
+
+def url(value: Any, *, token: str = "the setting for it") -> str | None:
+    """Read the address of a server, or none; ``token`` says where a token belongs, since none is taken here."""
+    if value is None or value == "":
+        return None
+    example = "such as http://localhost:4318"
+    address = _address(value, example, f"give a token by {token} instead")
+    if "?" in address or "#" in address:
+        raise Hidden(f"an http:// or https:// address without ? and #, {example}")
+    return address.rstrip("/")
+
+
+def _address(value: Any, example: str, instead: str) -> str:
+    """Read an address. It is shown to people, so nothing that could be a password is taken, or shown when refused."""
+    if not isinstance(value, str):
+        raise Hidden(f"a text, {example}")
+    address = text(value)
+    trouble = Hidden if any(mark in address for mark in "@?#") else ValueError
+    if " " in address or not address.isprintable():
+        raise trouble(f"an address without blanks and control characters, {example}")
+    try:
+        parts = urlsplit(address)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its words would repeat the address
+        is_one = False
+    if not is_one:
+        raise trouble(f"an http:// or https:// address, {example}")
+    if "@" in parts.netloc:
+        raise Hidden(f"an address without user name and password, {example}; {instead}")
+    return address
 
 
 def port(value: Any) -> int:
@@ -169,9 +214,9 @@ def trace_url(value: Any) -> str | None:
     """Read an address with a place for the trace id; it becomes a link on the page."""
     if value is None or value == "":
         return None
-    address = text(value)
-    if not address.startswith(("http://", "https://")) or "{trace_id}" not in address:
-        raise ValueError("an http:// or https:// address with {trace_id} in it")
+    address = _address(value, f"such as {_TRACE}", "whoever looks at a trace signs in there")
+    if "{trace_id}" not in address:
+        raise ValueError(f"an http:// or https:// address with {{trace_id}} in it, such as {_TRACE}")
     return address
 
 

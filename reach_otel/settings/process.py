@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from reach_otel.settings import parse
@@ -44,19 +45,20 @@ class Settings:
     )
     variant: str | None = parse.row(
         None,
-        parse.optional_text,
-        "text",
+        parse.variant,
+        "name",
         "What is compared: the version of model, prompt or agent, for spans that do not say.",
-        "None: `service.version`, else the model's name.",
+        "None: `service.version`, else the model's name. Has the form of the names in `variants`.",
     )
     variants: tuple[str, ...] = parse.row(
         (),
         parse.variants,
         "names",
         "All variants that may show in metrics, beside that of a task file and `variant`.",
-        "Given: any other counts as `other`. None: what `reach.variant` or `service.version` says counts under its own "
-        "name if that has the form of one (up to 64 letters, digits and `_.:/@+-`); a model's name if the price table "
-        "knows it; the rest as `other`.",
+        "Given: any other counts as `other`. None: `reach.variant` or `service.version` of a resource counts under its "
+        "own name if that has the form of one (1 to 64 letters, digits and `_.:/@+-`); `reach.variant` of a span too, "
+        "but in a service only if a task file or `variant` names it; a model's name if the price table knows it; the "
+        "rest as `other`.",
     )
     run_scope: RunScope = parse.row(  # noqa: RUF009 - a frozen value
         "trace",
@@ -169,14 +171,14 @@ class Settings:
     )
     endpoint: str | None = parse.row(
         None,
-        parse.url,
+        partial(parse.url, token="REACH_TOKEN"),
         "URL",
         "A reach-otel service to send spans to (OTLP over HTTP), which then scores them.",
         "Set: this process does not score and serves no metrics.",
     )
     token: str | None = parse.row(
         None,
-        parse.optional_text,
+        parse.token,
         "text",
         "Bearer token for `endpoint`.",
         "None: spans are sent without one.",

@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +48,7 @@ class ServeSettings:
     )
     ingest_token: str | None = parse.row(
         None,
-        parse.optional_text,
+        parse.token,
         "text",
         "Bearer token that senders of spans must show.",
         "None: anybody who reaches the port may send.",
@@ -55,7 +56,7 @@ class ServeSettings:
     )
     read_token: str | None = parse.row(
         None,
-        parse.optional_text,
+        parse.token,
         "text",
         "Bearer token for API, page and metrics; the page asks for it once.",
         "None: anybody who reaches the port may read.",
@@ -152,7 +153,7 @@ class ServeSettings:
     )
     evaluations_endpoint: str | None = parse.row(
         None,
-        parse.url,
+        partial(parse.url, token="REACH_SERVE_EVALUATIONS_TOKEN"),
         "URL",
         "Where final scores are sent (OTLP over HTTP), as events to `/v1/logs` and as spans to `/v1/traces` of it.",
         "None: they are in metrics and API only.",
@@ -166,7 +167,7 @@ class ServeSettings:
     )
     evaluations_token: str | None = parse.row(
         None,
-        parse.optional_text,
+        parse.token,
         "text",
         "Bearer token for `evaluations_endpoint`.",
         "None: they are sent without one.",

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar
 
 from reach_otel.errors import SettingsError
-from reach_otel.settings.parse import Setting
+from reach_otel.settings.parse import Hidden, Setting
 
 T = TypeVar("T")
 
@@ -94,5 +94,5 @@ def _parse(name: str, row: Setting, value: Any, remedy: str) -> Any:
     try:
         return row.parse(value)
     except ValueError as exc:
-        found = "a value that is not shown" if row.secret else repr(value)
+        found = "a value that is not shown" if row.secret or isinstance(exc, Hidden) else repr(value)
         raise SettingsError(f"{name}: found {found}, want {exc}; {remedy}") from None

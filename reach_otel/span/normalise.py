@@ -28,7 +28,7 @@ from reach_otel.span.fields import (
 from reach_otel.span.health import Patterns, health_of, health_of_call
 from reach_otel.span.kinds import agent_from_span, kind_of, langchain_agent
 from reach_otel.span.masked import masked_of, masked_of_log
-from reach_otel.span.record import STATUS_ERROR, LogRecord, Span
+from reach_otel.span.record import STATUS_ERROR, LogRecord, Span, trimmed
 from reach_otel.span.step import Kind, Step, Tokens
 from reach_otel.span.tool_name import Tool, name_from_span, tool_of, with_arguments
 from reach_otel.span.usage import tokens_of
@@ -211,6 +211,7 @@ def _step(
 ) -> Step:
     """Fill in what every step has, whatever its kind."""
     attributes, resource = span.attributes, span.resource
+    variant = trimmed(_named(attributes[n.REACH_VARIANT])) if n.REACH_VARIANT in attributes else None
     heard = said is not None and kind != "agent"
     return Step(  # by position, in the order of declaration: by keyword it would cost three times as much
         kind,
@@ -242,7 +243,7 @@ def _step(
         _named(attributes.get(n.REACH_RUN_ID)),
         first_text(attributes, CONVERSATION),
         _named(attributes.get(n.REACH_TASK)) or resource.task,
-        _named(attributes.get(n.REACH_VARIANT)) or resource.variant,
+        variant or resource.variant,
         first_text(attributes, WORKFLOW) or workflow,
         resource.service,
         resource.service_version,
@@ -250,6 +251,7 @@ def _step(
         by_text,
         masked_of(span),
         span.sampled,
+        variant is not None and variant not in (resource.variant, resource.service_version),
     )
 
 

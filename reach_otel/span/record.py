@@ -72,7 +72,13 @@ def resource_of(attributes: Mapping[str, Any]) -> Resource:
         value = attributes.get(key)
         return value if isinstance(value, str) and value else None
 
-    return Resource(attributes, text(SERVICE_NAME), text(SERVICE_VERSION), text(REACH_TASK), text(REACH_VARIANT))
+    version, variant = (text(key) for key in (SERVICE_VERSION, REACH_VARIANT))
+    return Resource(attributes, text(SERVICE_NAME), trimmed(version), text(REACH_TASK), trimmed(variant))
+
+
+def trimmed(name: str | None) -> str | None:
+    """Take off the blanks around a name, which build scripts like to leave there."""
+    return (name.strip() or None) if name is not None else None
 
 
 class Event(Struct, frozen=True, gc=False):

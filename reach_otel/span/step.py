@@ -92,6 +92,7 @@ class Step(Struct, frozen=True, gc=False):
     by_text: bool = False  # tool: failed, but only by the words of its result: a task may judge otherwise
     masked: int = 0  # values that a Collector's redaction processor masked on the span, by its own summary
     sampled: bool | None = None  # None: the sender did not say
+    variant_on_span: bool = False  # the span alone names the variant: its resource says another one, or none
 
 
 ACTION_KINDS = frozenset(("tool", "handoff", "retrieval"))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from reach_otel import names
 from reach_otel.task.cel import check_expression
 from reach_otel.task.glob import check_glob
 from reach_otel.task.path import parse_path
@@ -30,6 +31,14 @@ def _check_path(text: str) -> str:
     return text
 
 
+def _check_variant(name: str) -> str:
+    if not re.fullmatch(names.VARIANT_FORM, name) or name == names.OVERFLOW:
+        raise ValueError(
+            f"bad variant {name!r:.80}; it takes {names.VARIANT_WORDS}, such as prompt-v2, and not {names.OVERFLOW!r}"
+        )
+    return name
+
+
 Regex = Annotated[str, Field(max_length=PATTERN_CHARS_MAX), AfterValidator(_check_regex)]
 Glob = Annotated[str, Field(max_length=PATTERN_CHARS_MAX), AfterValidator(check_glob)]
 PathText = Annotated[str, AfterValidator(_check_path)]
@@ -37,6 +46,11 @@ Expression = Annotated[str, Field(max_length=PATTERN_CHARS_MAX), AfterValidator(
 PythonTarget = Annotated[str, AfterValidator(check_target)]
 Id = Annotated[str, Field(pattern=r"^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_./:@-]*$", max_length=100)]
 Word = Annotated[str, Field(min_length=1, max_length=PATTERN_CHARS_MAX)]
+Variant = Annotated[  # the schema's way to spell the form that a label value has to have
+    str,
+    AfterValidator(_check_variant),
+    Field(json_schema_extra={"pattern": r"^[\p{L}\p{N}_.:/@+-]{1,64}$", "not": {"const": names.OVERFLOW}}),
+]
 Bound = int | float | str
 
 
@@ -255,7 +269,7 @@ class TaskFile(_Model):
     task: Id = Field(description="Name of the task.")
     description: str = ""
     match: MatchModel | None = None
-    variant: str | None = Field(default=None, description="Fixed variant of every run of this task.")
+    variant: Variant | None = Field(default=None, description="Fixed variant of every run of this task.")
     k: int = Field(default=15, ge=1, le=1_000, description="Reach@K, and the hard cap on counted actions.")
     retry_cap: int = Field(
         default=2, ge=0, le=1_000, description="Further failing calls of a tool before it counts as stuck."

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,13 +31,20 @@ def demo(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def answering(*codes: int) -> Iterator[str]:
-    """Serve something that answers POST with these codes in turn, and then always with the last one."""
+def answering(*codes: int, later_seconds: float = 0.0) -> Iterator[str]:
+    """Serve something that answers POST with these codes in turn, and then always with the last one.
+
+    After the first answer it takes ``later_seconds`` for each.
+    """
     left = list(codes)
+    asked = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if asked.is_set():
+                time.sleep(later_seconds)
+            asked.set()
             self.send_response(left.pop(0) if len(left) > 1 else left[0])
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -113,6 +121,55 @@ def test_lost_spans_are_told_of() -> None:
     assert done.returncode == 1
     assert re.search(r"LOST: .*400", done.stdout)
     assert "all spans were sent" not in done.stdout
+
+
+def test_the_last_runs_are_told_of_when_they_end() -> None:
+    """With the time at which the agents ended, however long the sending of the last spans takes after that."""
+    with answering(200, later_seconds=2.0) as address:
+        done = demo("--endpoint", address, "--duration", "1", "--pace", "0.1")
+    assert (done.returncode, done.stderr) == (0, "")
+    runs = [
+        float(seconds)
+        for seconds in re.findall(r"^ *([\d.]+) s  [a-z ]+ [\d.]+ s  [0-9a-f]{32}  ", done.stdout, re.MULTILINE)
+    ]
+    (ended,) = re.findall(r"^ *([\d.]+) s  (\d+) runs: .*, in 0:00:0\d$", done.stdout, re.MULTILINE)
+    (sent,) = re.findall(r"^ *([\d.]+) s  all spans were sent$", done.stdout, re.MULTILINE)
+    assert len(runs) == int(ended[1])
+    assert max(runs) <= float(ended[0])
+    assert float(sent) >= float(ended[0]) + 1.9
+
+
+def test_a_password_in_the_address_is_not_printed() -> None:
+    """It is refused, with the way to give a token."""
+    done = demo("--endpoint", "http://me:s3cret@127.0.0.1:4318")
+    assert done.returncode == 2
+    assert "give a token by REACH_TOKEN instead" in done.stderr
+    assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_what_speaks_no_http_is_told_of() -> None:
+    """As a gRPC port may answer: one message, no traceback."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def answer() -> None:
+            while not ended.is_set():
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(b"\x00\x00\x06 no HTTP\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        try:
+            done = demo("--endpoint", f"http://127.0.0.1:{server.getsockname()[1]}")
+        finally:
+            ended.set()
+            socket.create_connection(server.getsockname()).close()
+            thread.join(PATIENCE_SECONDS)
+    assert done.returncode == 2
+    assert "nothing answers there" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_address_that_is_none_is_a_wrong_option() -> None:

@@ -16,6 +16,7 @@ from tests.support.otlp import Trace, attribute
 
 RUNS = 120
 MARK = "hostile"  # stands in every made-up text
+ON_SPANS = "release-7"  # the variant that one run names on its spans
 UGLY = (  # only the first and the last have the form of a name
     "{mark}-{n}@example.com",
     'x{mark}"}} 1\n# TYPE {mark} counter\n{mark}_total 5 #',
@@ -64,13 +65,18 @@ def request(n: int) -> tuple[str, Counter[str]]:
     trace.cursor += 1.0
     trace.end(user=ugly(n), says=ugly(n), error=ugly(n) if n % 5 == 0 else None)
     resource: dict[str, Any] = {"service.name": ugly(n)}
-    told = n % 4  # what names the variant: an attribute, the version, nothing but the model, a deployer
+    told = n % 5  # what names the variant: an attribute, the version, nothing but the model, a deployer, each span
     if told == 0:
-        resource["reach.variant"] = ugly(1 + n // 4 % 4)
+        resource["reach.variant"] = ugly(1 + n // 5 % 4)
     elif told == 1:
-        resource["service.version"] = ugly(1 + n // 4 % 4)
-    elif told == 3:
-        resource["service.version"] = f"release-{n}"  # passes, as it has the form of a name
+        resource["service.version"] = ugly(1 + n // 5 % 4)
+    elif told == 3:  # these pass, as they have the form of a name
+        resource["reach.variant" if n % 10 == 3 else "service.version"] = f"release-{n}"
+    elif told == 4:  # this has the form too, but stands on spans alone
+        resource["service.version"] = f"release-{n - 1}"
+        on_span = attribute("reach.variant", f"{MARK}-{n}" if n > 4 else ON_SPANS)
+        for span in trace.spans:
+            span["attributes"].append(on_span)
     if n % 7 == 0:
         resource["reach.task"] = ugly(n)
     if n == 0:
@@ -114,6 +120,8 @@ def check(samples: list[Sample], sums: Counter[str], budget: int, variants: Iter
             assert re.fullmatch(r"[\w.:/@+*-]+", value), (sample.name, name, value)
         if variants is not None and "variant" in sample.labels:
             assert sample.labels["variant"] in {*variants, "other", "unknown", "overflow"}, sample
+        if variants is None:
+            assert sample.labels.get("variant") != ON_SPANS, sample
         if "task" in sample.labels:
             assert sample.labels["task"] in ("ticket", "unmatched"), sample
             own = tuple(item for item in sample.labels.items() if item[0] != "le")
@@ -123,6 +131,8 @@ def check(samples: list[Sample], sums: Counter[str], budget: int, variants: Iter
     for name, expected in sums.items():
         assert total(samples, name) == expected, name
     assert total(samples, "reach_violations_total", rule="forbidden_tool", task="ticket") > 0
+    if variants is not None:
+        assert total(samples, "reach_runs_total", variant=ON_SPANS) == 1, "declared, so it shows"
     beyond = total(samples, "reach_runs_total", variant="overflow")
     assert total(samples, "reach_scorer_label_overflow_total", metric="reach_runs_total") == beyond
     assert (beyond > 0) is (variants is None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reach_otel import SettingsError
-from reach_otel.settings import PortRange, Settings, markdown, otlp_protocol, read, table, variable_of
+from reach_otel.settings import PortRange, Settings, markdown, otlp_protocol, read, read_serve, table, variable_of
 
 
 def test_defaults_are_those_of_the_table() -> None:
@@ -29,7 +30,8 @@ def test_given_wins_over_environment_and_that_over_default() -> None:
         ("enabled", "off", False),
         ("enabled", "TRUE", True),
         ("tasks", "a:b/c.task.yaml", ("a", "b/c.task.yaml")),
-        ("variant", "gpt-4o", "gpt-4o"),
+        ("variant", " registry/gpt-4o:2@x ", "registry/gpt-4o:2@x"),
+        ("variant", "", None),
         ("variants", "", ()),
         ("variants", "v1, registry/agent:2@x ,v1", ("v1", "registry/agent:2@x")),
         ("run_scope", "conversation", "conversation"),
@@ -41,6 +43,9 @@ def test_given_wins_over_environment_and_that_over_default() -> None:
         ("metrics_port", "0", PortRange(0, 0)),
         ("endpoint", "http://scorer:4318/", "http://scorer:4318"),
         ("endpoint", "", None),
+        ("endpoint", "https://[::1]:4318/a@b/", "https://[::1]:4318/a@b"),
+        ("token", "a+b/c.d-e_f~g==\n", "a+b/c.d-e_f~g=="),
+        ("token", "", None),
         ("redact", "no", False),
     ],
 )
@@ -79,6 +84,11 @@ def test_a_python_value_is_read(name: str, value: Any, expected: Any) -> None:
         ("runs_max", "0"),
         ("runs_max", "many"),
         ("runs_max", 1.5),
+        ("variant", "prompt v2"),
+        ("variant", "v" * 65),
+        ("variant", "overflow"),
+        ("variant", " "),
+        ("variant", 2),
         ("variants", "two words"),
         ("variants", "v1;v2"),
         ("variants", "v" * 65),
@@ -92,13 +102,17 @@ def test_a_python_value_is_read(name: str, value: Any, expected: Any) -> None:
         ("metrics_host", " "),
         ("endpoint", "scorer:4318"),
         ("endpoint", "ftp://scorer"),
+        ("endpoint", "http://sco rer"),
+        ("endpoint", "http://scorer\x7f"),
+        ("endpoint", "http://scorer:port"),
+        ("endpoint", "http://[scorer"),
         ("tasks", 3),
     ],
 )
 def test_an_unreadable_value_refuses_to_start(name: str, value: Any) -> None:
     """A value that cannot be read raises, and says what was found and what is allowed."""
     with pytest.raises(
-        SettingsError, match=f"{name}: found {value!r}, want .*; leave it out for the default".replace("(", r"\(")
+        SettingsError, match=f"{re.escape(f'{name}: found {value!r}, want ')}.*; leave it out for the default"
     ):
         read({name: value}, {})
 
@@ -144,6 +158,70 @@ def test_a_secret_is_not_shown() -> None:
         read({"token": 12345}, {})
     assert "12345" not in str(raised.value)
     assert "s3cret" not in repr(read({"token": "s3cret"}, {}))
+
+
+def test_a_variant_of_another_form_is_refused_with_what_is_allowed() -> None:
+    """It would count as ``other`` and nobody would know why."""
+    with pytest.raises(SettingsError) as raised:
+        read(environ={"REACH_VARIANT": "prompt v2"})
+    assert str(raised.value) == (
+        "REACH_VARIANT: found 'prompt v2', want a name of 1 to 64 letters, digits and _.:/@+-, such as prompt-v2, "
+        "and not 'overflow'; unset it for the default (none)"
+    )
+
+
+@pytest.mark.parametrize("name", ["REACH_ENDPOINT", "REACH_SERVE_EVALUATIONS_ENDPOINT", "REACH_SERVE_TRACE_URL"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:s3cret@host:4318/{trace_id}",
+        "http://s3cret@host:4318/{trace_id}",
+        "http://me:s3cret@ho st/{trace_id}",
+        "ftp://me:s3cret@host/{trace_id}",
+        "me:s3cret@host/{trace_id}",
+        "http://me:s3cret@host:port/{trace_id}",
+        "http://me:s3cret@[host/{trace_id}",
+        "http://me:s3cret\uff20host@x/{trace_id}",  # the library's own message would repeat this one
+    ],
+)
+def test_a_password_in_an_address_is_refused_unseen(name: str, address: str) -> None:
+    """Addresses are printed, logged and linked to: no password is taken there, and the message does not repeat it."""
+    with pytest.raises(SettingsError, match=f"^{name}: found a value that is not shown, want an ") as raised:
+        read_serve({}, {name: address})
+    assert "s3cret" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_it_says_where_a_token_belongs() -> None:
+    """Each address has a setting of its own for that."""
+    for name, token in (
+        ("REACH_ENDPOINT", "REACH_TOKEN"),
+        ("REACH_SERVE_EVALUATIONS_ENDPOINT", "REACH_SERVE_EVALUATIONS_TOKEN"),
+    ):
+        with pytest.raises(SettingsError, match=f"without user name and password, .*; give a token by {token} instead"):
+            read_serve({}, {name: "http://me:s3cret@host"})
+        for address in ("http://host?token=s3cret", "http://host/#s3cret", "http://host?"):
+            with pytest.raises(SettingsError, match=rf"{name}: found a value that is not shown, .*without \? and #"):
+                read_serve({}, {name: address})
+
+
+def test_a_link_to_a_trace_may_have_a_query() -> None:
+    """It is for a browser, and shows to whoever reads the page."""
+    link = "https://grafana.example/explore?trace={trace_id}#x"
+    assert read_serve({"trace_url": link}, {})[0].trace_url == link
+    with pytest.raises(
+        SettingsError, match=r"found 'http://host/x', want an http:// or https:// address with \{trace_id\}"
+    ):
+        read_serve({"trace_url": "http://host/x"}, {})
+
+
+@pytest.mark.parametrize("name", ["token", "ingest_token", "read_token", "evaluations_token"])
+@pytest.mark.parametrize("value", ["s3cret x", "s3cret\nx", "s3cret\x00", "s3cret\u20ac", " "])
+def test_a_token_that_no_header_can_carry_is_refused_unseen(name: str, value: str) -> None:
+    """Every request would fail with it, each time with the token in the message."""
+    with pytest.raises(SettingsError, match=f"{name}: found a value that is not shown, want a t") as raised:
+        read_serve({name: value}, {})
+    assert "s3cret" not in str(raised.value)
 
 
 def test_the_rendered_table_has_every_setting() -> None:

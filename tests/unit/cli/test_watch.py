@@ -192,11 +192,26 @@ def test_the_token_is_shown_and_a_missing_one_is_said(service: Fake) -> None:
         until(lambda: len(told) >= 2)
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://there", "http://"])
+@pytest.mark.parametrize("url", ["nonsense", "ftp://there", "http://", ""])
 def test_what_is_no_address_is_refused(url: str) -> None:
     """The message says what an address looks like."""
-    with pytest.raises(InputError, match="want the address of a service, as http://"):
+    with pytest.raises(InputError, match=f"URL: found {url!r}, want .*address.* (such )?as http://"):
         Feed(url, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "says"),
+    [
+        ("http://me:s3cret@127.0.0.1:1", None, "without user name and password.*give a token by --token"),
+        ("http://127.0.0.1:1/?token=s3cret", None, "URL: "),
+        ("http://127.0.0.1:1", "s3cret\nx", "--token: .*without blanks and control characters"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_refused_unseen(url: str, token: str | None, says: str) -> None:
+    """The message tells where it belongs, and does not repeat it."""
+    with pytest.raises(InputError, match=says) as refused:
+        Feed(url, lambda *_: None, token=token)
+    assert "s3cret" not in str(refused.value)
 
 
 def test_what_is_no_service_is_refused(service: Fake) -> None:

@@ -63,15 +63,13 @@ class Scrape:
         return sum(s.value for family in self.registry.collect() for s in family.samples if s.name == name)
 
 
-def ticket_run(run: int = 1, *, tools: int = 2, variant: str | None = None, fail: bool = False) -> list[Step]:
-    """Make a run that does the first so many of: read, update, notify."""
+def ticket_run(run: int = 1, *, tools: int = 2, fail: bool = False, **fields: Any) -> list[Step]:
+    """Make a run that does the first so many of: read, update, notify; ``fields`` are those of every step."""
     steps = Steps(run)
     calls = [("read_ticket", {"status": "ok"}), ("update_ticket", {"ok": True}), ("notify", {"ok": True})][:tools]
     root = f"{run:08x}000000ff"
     for n, (tool, result) in enumerate(calls):
         error = "request timed out" if fail and n == tools - 1 else None
-        steps.tool(
-            tool, 10 * n + 1, 10 * n + 6, parent=root, args={"n": n}, result=result, error=error, variant=variant
-        )
-    steps.agent("ticket-agent", 0, 100, span_id=root, user="do it", output="finished", variant=variant)
+        steps.tool(tool, 10 * n + 1, 10 * n + 6, parent=root, args={"n": n}, result=result, error=error, **fields)
+    steps.agent("ticket-agent", 0, 100, span_id=root, user="do it", output="finished", **fields)
     return steps.made

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reach_otel.engine import Engine, Limits, RunClosed
 from reach_otel.engine.models import find_model, listed_names
 from reach_otel.publish.variants import FORM, Variants
+from reach_otel.task import Tasks
 from tests.support.steps import Steps
 from tests.unit.publish.scrape import PINNED, TICKET, Scrape, ticket_run
 
@@ -32,6 +35,9 @@ OWN = {"other", "unknown"}
         ('v"}', "named", "other"),
         ("overflow", "named", "other"),
         ("overflow", "model", "other"),
+        ("v2", "span", "other"),
+        ("gpt-4o", "span", "other"),
+        ("overflow", "span", "other"),
         ("gpt-4o", "model", "gpt-4o"),
         ("gpt-4o-2024-08-06", "model", "gpt-4o-2024-08-06"),
         ("GPT-4o", "model", "gpt-4o"),
@@ -47,13 +53,19 @@ def test_a_variant_counts_under_a_name_of_a_closed_set(variant: str | None, by: 
     assert Variants().label(variant, by) == label  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("by", ["named", "model", None])
+@pytest.mark.parametrize("by", ["named", "span", "model", None])
 def test_with_declared_variants_nothing_else_passes(by: str | None) -> None:
     """What is declared passes whoever names it; a known model and a well-formed name do not."""
     variants = Variants(("v1", "gpt-4o", "v1"))
     assert variants.declared == ("v1", "gpt-4o")
     told = [variants.label(name, by) for name in ("v1", "gpt-4o", "v2", "gpt-4o-mini", None)]  # type: ignore[arg-type]
     assert told == ["v1", "gpt-4o", "other", "other", "unknown"]
+
+
+def test_in_the_process_of_the_application_its_spans_are_trusted() -> None:
+    """There, what a span names is the deployer's as well: it passes by its form, and not where others are declared."""
+    assert [Variants(trust_spans=True).label(name, "span") for name in ("v2", "two words")] == ["v2", "other"]
+    assert Variants(("v1",), trust_spans=True).label("v2", "span") == "other"
 
 
 @given(st.text(max_size=80), st.sampled_from(["", "gpt-4o", "claude-3-5-sonnet", "o1"]))
@@ -91,7 +103,7 @@ def test_a_label_costs_next_to_nothing() -> None:
         assert best < 20e-6, name
 
 
-def run_of_model(model: str, **fields: str) -> Scrape:
+def run_of_model(model: str, **fields: Any) -> Scrape:
     scrape = Scrape()
     steps = Steps(1)
     steps.add("model", 1, 2, parent="ff", model=model)
@@ -106,6 +118,49 @@ def test_the_record_keeps_the_real_name() -> None:
     (closed,) = scrape.close()
     assert closed.record.variant == "my-own-model"
     assert scrape.task_value("reach_runs_total", "other", outcome=closed.record.outcome) == 1
+
+
+def counted_of_spans(**options: Any) -> set[str]:
+    """Give the variants under which runs count that name theirs on spans alone: made-up-n, canary, gpt-4o, v1."""
+    scrape = Scrape(TICKET, PINNED, **options)
+    names = [*(f"made-up-{n}" for n in range(9)), "canary", "gpt-4o", "v1"]
+    for run, name in enumerate(names, 1):
+        scrape.feed(ticket_run(run, variant=name, variant_on_span=True))
+    closed = scrape.close()
+    assert {(one.record.variant, one.variant_by) for one in closed} == {(name, "span") for name in names}
+    samples = [sample for family in scrape.registry.collect() for sample in family.samples]
+    runs = [s for s in samples if s.name == "reach_coverage_expected_total" and s.labels["task"] == "ticket"]
+    assert sum(s.value for s in runs) == len(names)
+    assert not any("made-up" in value for s in samples for value in s.labels.values()) or options.get("trust_spans")
+    return {s.labels["variant"] for s in runs if s.value}
+
+
+def test_what_only_a_span_names_counts_if_it_is_declared() -> None:
+    """By the settings or by a task file; the rest is ``other``. The record keeps the real name."""
+    assert counted_of_spans() == {"gpt-4o", "other"}  # a task file fixes it
+    assert counted_of_spans(variant="canary") == {"gpt-4o", "canary", "other"}
+    assert counted_of_spans(variants=("v1",), variant="canary") == {"gpt-4o", "canary", "v1", "other"}
+    assert counted_of_spans(trust_spans=True) >= {"gpt-4o", "canary", "v1", "made-up-3"}
+
+
+def test_what_a_span_names_hides_what_its_resource_names() -> None:
+    """Which name is the run's does not depend on whether it may show: no name of another is counted instead."""
+    scrape = run_of_model("gpt-4o", variant="made-up", variant_on_span=True, service_version="1.2")
+    (closed,) = scrape.close()
+    assert (closed.record.variant, closed.variant_by) == ("made-up", "span")
+    assert scrape.task_value("reach_coverage_expected_total", "other") == 1
+
+
+def test_the_scope_that_sees_spans_above_a_run_does_not_trust_them_more() -> None:
+    """Of a span above the run only its place and what it says of the run is kept, and that it says so itself."""
+    steps = Steps(1)
+    steps.add("other", 0, 9, span_id="top", variant="made-up", variant_on_span=True)
+    steps.agent("ticket-agent", 1, 8, parent="top", output="done")
+    engine = Engine(Tasks([]), Limits(grace_seconds=0, run_scope="agent"))
+    events = [*engine.feed(steps.made, 0), *engine.close(1)]
+    told = {(e.record.variant, e.variant_by) for e in events if isinstance(e, RunClosed)}
+    assert told <= {("made-up", "span"), (None, None)}
+    assert told
 
 
 @pytest.mark.parametrize("field", ["variant", "service_version"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reach_otel.span import Event, Tokens
+from reach_otel.span.record import resource_of
 from tests.unit.span.spans import ERROR, raised, step, text
 
 ARGS = {"sku": "SKU-7"}
@@ -636,6 +637,29 @@ def test_what_is_ours_on_spans() -> None:
     )
     assert (found.task, found.variant, found.run_id, found.workflow) == ("t", "v", "r", "w")
     assert step({OI: "AGENT"}, "Ticket workflow").workflow == "Ticket workflow"
+
+
+@pytest.mark.parametrize(
+    ("resource", "on_span", "variant", "version", "only_the_span_says"),
+    [
+        ({}, None, None, None, False),
+        ({"reach.variant": "v1"}, None, "v1", None, False),
+        ({"reach.variant": " v1\n", "service.version": " 2.0 "}, "  ", "v1", "2.0", False),
+        ({"reach.variant": " ", "service.version": "\t"}, " v1 ", "v1", None, True),
+        ({}, "v1", "v1", None, True),
+        ({"reach.variant": "v1"}, "v2", "v2", None, True),
+        ({"reach.variant": "v1"}, "v1", "v1", None, False),
+        ({"service.version": "v1"}, "v1", "v1", "v1", False),
+        ({"service.version": "v1"}, "v2", "v2", "v1", True),
+    ],
+)
+def test_where_a_variant_stands(
+    resource: dict[str, str], on_span: str | None, variant: str | None, version: str | None, only_the_span_says: bool
+) -> None:
+    """What the span says wins; whether its resource says the same is noted. Blanks around a name are taken off."""
+    attributes = {OP: "chat"} if on_span is None else {OP: "chat", "reach.variant": on_span}
+    found = step(attributes, resource=resource_of(resource))
+    assert (found.variant, found.service_version, found.variant_on_span) == (variant, version, only_the_span_says)
 
 
 def test_a_failing_tool_of_langchain_gives_the_words_of_its_exception() -> None:

@@ -157,5 +157,6 @@ def test_every_field_of_a_step_stands_in_its_place() -> None:
         variant="variant",
         workflow="workflow",
         attributes=attributes,
+        variant_on_span=True,
     )
     assert normalise(tool)[0].attributes is None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from reach_otel.task import schema
 from reach_otel.task.messages import keys_at
@@ -47,6 +49,22 @@ def test_keys_are_explained() -> None:
     assert [
         key for key, part in made["properties"].items() if "description" not in part and key not in self_evident
     ] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["v1", "版本2", "a_.:/@+-b", "v" * 64, "v" * 65, "", "two words", "v\n", "é́", "overflow"]
+)
+def test_the_form_of_a_variant_is_that_of_the_loader(name: str) -> None:
+    """An editor marks just what is refused."""
+    of_schema = schema.schema()["properties"]["variant"]["anyOf"][0]
+    form = of_schema["pattern"].replace(r"\p{L}\p{N}_", r"\w")  # as Python spells it
+    fits = re.search(form.replace("$", r"\Z"), name) is not None and name != of_schema["not"]["const"]
+    try:
+        TaskFile.model_validate({"task": "t", "variant": name})
+    except ValidationError:
+        assert not fits
+    else:
+        assert fits
 
 
 def test_keys_are_found_through_unions_lists_and_mappings() -> None:
