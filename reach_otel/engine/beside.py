@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reach_otel.engine.scope import outline
 from reach_otel.span.step import Step
@@ -11,7 +12,7 @@ from reach_otel.span.step import Step
 class Beside(Struct, gc=False):
     """Add up the spans of one run that are no steps; what it holds does not depend on the order in which they came."""
 
-    top: Step | None = None  # the earliest of those with no local parent, without content
+    top: Step | None = None  # the earliest of those with no local parent: its outline and how it failed
     ended_ns: int = 0  # latest end of those with no local parent
     masked: int = 0  # values masked on any of them
 
@@ -19,7 +20,7 @@ class Beside(Struct, gc=False):
         """Take note of a span that is there for the first time."""
         self.masked += step.masked
         if step.parent_id is None or step.parent_remote:
-            self._stand_above(outline(step), step.end_ns)
+            self._stand_above(replace(outline(step), error=step.error), step.end_ns)
 
     def absorb(self, other: Beside) -> None:
         """Take over what a part of the run knows."""

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from reach_otel.engine.action import Action
     from reach_otel.engine.record import Record
 
-VariantBy: TypeAlias = Literal["task", "named", "model"]
-"""Where a run's variant comes from: the task file, what the deployer names, or the model's name."""
+VariantBy: TypeAlias = Literal["task", "named", "span", "model"]
+"""Where a run's variant comes from: the task file, the deployer (setting, resource), a span, or the model's name."""
 
 
 class MilestoneView(Struct, frozen=True, gc=False):

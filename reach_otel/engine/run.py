@@ -293,7 +293,9 @@ class Run:
         if self.plan.task.variant:
             return "task"
         evidence = self.evidence
-        if evidence.variant or evidence.version:
+        if evidence.variant:
+            return "span" if evidence.variant[2] else "named"
+        if evidence.version:
             return "named"
         return "model" if evidence.model else None
 

@@ -139,6 +139,7 @@ def outline(step: Step, *, kind: Kind = "other") -> Step:
         task=step.task,
         variant=step.variant,
         sampled=step.sampled,
+        variant_on_span=step.variant_on_span,
     )
 
 

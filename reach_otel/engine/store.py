@@ -17,7 +17,7 @@ from reach_otel.engine.run import Run
 from reach_otel.engine.scope import outline, qualify, scope_of
 from reach_otel.engine.shelf import Shelf
 from reach_otel.engine.tree import SPANS_MAX
-from reach_otel.engine.verdict import verdict, was_under_way
+from reach_otel.engine.verdict import missing_part, verdict
 from reach_otel.span.step import ACTION_KINDS, Step
 
 if TYPE_CHECKING:
@@ -61,9 +61,11 @@ class Engine:
         """``keep_steps``: records of closed runs carry their steps. Not ``live``: no :class:`RunChanged` is made.
 
         ``since_ns`` is the Unix time since when every span comes here. Of a run that was under way then, a part may be
-        elsewhere: it is counted and dropped. One that had ended by then is scored, as its spans come from a record.
+        elsewhere: it is counted and dropped. One that had ended by then is scored, as its spans come from a record. So
+        are later turns of a conversation whose earlier ones went elsewhere: nothing tells of those.
         """
-        self.since_ns = since_ns
+        self._since_ns = since_ns
+        self._in_process = False
         self._limits = limits or Limits()
         self._keep_steps = keep_steps
         self._live = live
@@ -80,6 +82,11 @@ class Engine:
     def needs_attributes(self) -> bool:
         """Say whether steps must keep their raw attributes for matching or conditions."""
         return bool(self._chooser.attribute_keys) or any(p.task.needs_attributes for p in self._plans.values())
+
+    def listen(self, since_ns: int) -> None:
+        """Note that all spans of this process, and no others, come here since a Unix time."""
+        self._in_process = True  # first: the owner may be giving a verdict meanwhile
+        self._since_ns = since_ns
 
     # In.
 
@@ -284,9 +291,10 @@ class Engine:
     def _decide(self, run: Run, now_ns: int, events: list[Event], *, evicted: bool = False) -> None:
         self._runs.pop(run.id)
         self.remember(run.id, now_ns)
-        if self.since_ns is not None and was_under_way(run, self.since_ns):
+        missing = self._missing_part(run)
+        if missing is not None:
             events.append(RunDropped(run.id))
-            events.append(Counted("incomplete", "began_before"))
+            events.append(Counted("incomplete", missing))
             return
         try:
             record = conclude(run, final=True, steps=self._keep_steps, evicted=evicted)
@@ -295,6 +303,12 @@ class Engine:
             return
         events.extend(Counted("fault", fault) for fault in run.new_faults())
         events.append(verdict(run, record))
+
+    def _missing_part(self, run: Run) -> str | None:
+        if self._since_ns is None:
+            return None
+        wait_ns = int(self._limits.parent_wait_seconds * SECOND_NS)
+        return missing_part(run, self._since_ns, wait_ns, in_process=self._in_process)
 
     def remember(self, run_id: str, now_ns: int) -> None:
         """Note that a run has its verdict, so that later steps of it are late; also one given before a restart."""

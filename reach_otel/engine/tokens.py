@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from reach_otel.engine.action import FOREVER_NS, Action
 from reach_otel.engine.assemble import Assembly
@@ -47,7 +47,12 @@ def share_tokens(steps: Sequence[Step], assembly: Assembly, tree: Tree) -> Token
 
 def counted_models(steps: Sequence[Step], tree: Tree) -> list[Step]:
     """Leave out model steps around another one: both report the same tokens."""
-    models = [s for s in steps if s.kind == "model" and s.tokens is not None]
+    return inner_models((s for s in steps if s.tokens is not None), tree)
+
+
+def inner_models(steps: Iterable[Step], tree: Tree) -> list[Step]:
+    """Give the model steps that stand around no other one: a framework and an SDK may each report the same call."""
+    models = [s for s in steps if s.kind == "model"]
     ids = {m.span_id for m in models}
     around = {i for m in models for i in tree.above(m.span_id) if i in ids}
     return [m for m in models if m.span_id not in around]

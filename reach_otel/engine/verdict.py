@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reach_otel.engine.events import ModelCall, Root, RunClosed
 from reach_otel.engine.scope import plain_id
+from reach_otel.engine.tokens import inner_models
 
 if TYPE_CHECKING:
     from reach_otel.engine.record import Record
@@ -20,8 +21,7 @@ def verdict(run: Run, record: Record) -> RunClosed:
         tuple(run.assembly.actions),
         tuple(
             ModelCall(step.agent, max(0, step.end_ns - step.start_ns) / 1e9, step.ok, step.error)
-            for step in run.steps.values()
-            if step.kind == "model"
+            for step in inner_models(run.steps.values(), run.tree)
         ),
         root_of(run),
         masked_of(run),
@@ -58,13 +58,29 @@ def masked_of(run: Run) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(masked.items()))
 
 
-def was_under_way(run: Run, at_ns: int) -> bool:
-    """Say whether the run had begun before a time and went on at it or later, by what has been seen of the run."""
-    beside = run.beside
-    began_ns = run.started_ns if beside.top is None else min(run.started_ns, beside.top.start_ns)
-    if began_ns >= at_ns or max(run.latest_ns, beside.ended_ns) < at_ns:
-        return False
-    if beside.top is not None and beside.top.start_ns < at_ns:
-        return True
+def missing_part(
+    run: Run, since_ns: int, wait_ns: int, *, in_process: bool
+) -> Literal["began_before", "no_root"] | None:
+    """Say why a part of a run may be elsewhere, by what has been seen of it; ``None`` where nothing tells so.
+
+    ``since_ns`` is the time since when all spans come here. A run that went on then is not whole if anything of it
+    began before. A root that is never seen may have begun before, too, with other parts of the run beneath it: for as
+    long as a run waits for one, what began after ``since_ns`` is not known to be whole without.
+
+    ``in_process``: whatever this process does comes here. What began before is often a span around the whole program,
+    a notebook or a request, in which nothing had been done yet: so only steps prove anything.
+    """
+    top = None if in_process else run.beside.top
+    ended_ns = run.latest_ns if in_process else max(run.latest_ns, run.beside.ended_ns)
+    if ended_ns < since_ns:
+        return None  # a record of the past
     # A log record may come without a time, so the texts of model steps prove nothing.
-    return any(step.start_ns < at_ns for step in run.steps.values() if step.kind != "content")
+    starts = [step.start_ns for step in run.steps.values() if step.kind != "content"]
+    if top is not None:
+        starts.append(top.start_ns)
+    began_ns = min(starts, default=run.latest_ns)
+    if began_ns < since_ns:
+        return "began_before"
+    if not in_process and began_ns < since_ns + wait_ns and not run.is_over:
+        return "no_root"
+    return None

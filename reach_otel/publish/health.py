@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
@@ -13,6 +12,7 @@ from reach_otel import names
 from reach_otel.publish.catalog import SCORER_METRICS
 from reach_otel.publish.series import Family, Spread
 from reach_otel.span import Faults
+from reach_otel.version import version
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Exposed
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reach_otel.engine.events import Counted
 
 STAGES: Final = ("attach", "serve", "read", "normalise", "redact", "engine", "publish", "worker", "evaluation")
+INCOMPLETE: Final = ("began_before", "no_root")
 LATE_COUNTED_MAX: Final = 1_000
 _STEP: Final = "step"
 
@@ -65,7 +66,7 @@ class Scorer:
         self._odd: Tally[str] = Tally()
         self._dropped: Tally[str] = Tally({"actions_max": 0, "steps_max": 0})
         self._evicted: Tally[str] = Tally({"runs_max": 0, "fault": 0})
-        self._incomplete: Tally[str] = Tally({"began_before": 0})
+        self._incomplete: Tally[str] = Tally(dict.fromkeys(INCOMPLETE, 0))
         self._faults: Tally[str] = Tally(dict.fromkeys(("cel", "python", "python_timeout"), 0))
         self._failed: Tally[str] = Tally()
         self._overflow: Tally[str] = Tally()
@@ -144,9 +145,5 @@ def _sum(first: Tally[str], second: Tally[str]) -> Tally[str]:
 
 
 def _build_info() -> InfoMetricFamily:
-    try:
-        number = version("reach-otel")
-    except PackageNotFoundError:  # run from a checkout
-        number = "unknown"
     name = names.SCORER_BUILD_INFO.removesuffix("_info")
-    return InfoMetricFamily(name, _METRICS[names.SCORER_BUILD_INFO].help, value={"version": number})
+    return InfoMetricFamily(name, _METRICS[names.SCORER_BUILD_INFO].help, value={"version": version()})

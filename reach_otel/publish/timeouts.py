@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 STAGES: Final = ("tool", "retries", "model", "run")
 
 _TIMEOUT: Final = re.compile(
-    r"time[ds]?[ _-]?out|deadline[ _-]?exceeded|\b(?:http|status)\D{0,8}(?:408|504)\b|took too long|超时", re.IGNORECASE
+    # One word, also in a name: "ReadTimeout", "ETIMEDOUT", "request_timeout", "TimeoutError"; no "runtimeoutput".
+    r"(?i:timed?out)(?:(?![A-Za-z])|(?<=t)(?=[A-Z])|(?i:s(?![a-z])|error|exception|expired))"
+    # Two words: "timed out", "time-out"; no "runtime outcome", and no "at this time out of stock".
+    r"|(?i:(?<![a-z])(?:timed|times?(?![ _-]out[ _-]of\b))[ _-]out(?![a-z]))"
+    r"|(?i:deadline[ _-]?exceeded|\b(?:http|status)\D{0,8}(?:408|504)\b|took too long|超时)"
 )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from reach_otel.clock import Clock, SystemClock
+from reach_otel.clock import Clock, Seldom, SystemClock
 from reach_otel.errors import StateError
 from reach_otel.publish.health import Health
 from reach_otel.span import SdkReader, Step, normalise, normalise_log
@@ -42,7 +42,6 @@ BATCH_SPANS: Final = 64
 POLL_SECONDS: Final = 0.02
 IDLE_SECONDS: Final = 1.0
 ANSWER_SECONDS: Final = 5.0
-LOG_SECONDS: Final = 60.0  # between two log lines about one stage
 # An agent that wakes from I/O waits up to 5 ms (the interpreter's switch interval) for a busy thread to yield; so the
 # worker yields by itself, and long enough for the other to notice.
 WORK_NS: Final = 300_000
@@ -120,7 +119,7 @@ class Worker:
         if self._since_ns is None:
             self._since_ns = time.time_ns()
             if self._scoring is not None:
-                self._scoring.engine.since_ns = self._since_ns
+                self._scoring.engine.listen(self._since_ns)
 
     def call(self, function: Callable[[], T], timeout_seconds: float = ANSWER_SECONDS) -> T:
         """Run ``function`` on the owner thread and return its result or raise what it raises.
@@ -174,9 +173,7 @@ class Worker:
     def fault(self, stage: str) -> None:
         """Count the exception at hand, and log it unless that stage was logged lately."""
         self.health.errors[stage] += 1
-        now = time.monotonic()
-        if now - self._logged.get(stage, -LOG_SECONDS) >= LOG_SECONDS:
-            self._logged[stage] = now
+        if self._may_log(stage):
             logger.warning("fault no. %d at %s; scoring goes on", self.health.errors[stage], stage, exc_info=True)  # noqa: LOG014
 
     # The worker's side.
@@ -199,7 +196,7 @@ class Worker:
         self._asleep = False
         self._ended = False
         self._deadline = 0.0
-        self._logged: dict[str, float] = {}
+        self._may_log = Seldom()
         self._yielded_ns = 0
         self._scoring: Scoring | None = self._build(self.health) if at_once else None
         self._thread = threading.Thread(target=self._run, name="reach-otel", daemon=True)
@@ -223,7 +220,8 @@ class Worker:
         try:
             if self._scoring is None:
                 self._scoring = self._build(self.health)
-                self._scoring.engine.since_ns = self._since_ns
+                if self._since_ns is not None:
+                    self._scoring.engine.listen(self._since_ns)
             self._work(self._scoring)
         except BaseException:  # noqa: BLE001 - nothing is left to catch it
             self.fault("worker")

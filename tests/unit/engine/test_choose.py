@@ -98,3 +98,19 @@ def test_merged_evidence_is_that_of_all_steps() -> None:
     whole.absorb(parts[0])
     assert whole.key == ("by-tool", "by-tool", ("bot",), ("shop",), (), frozenset())
     assert (whole.variant or ("", ""))[1] == "v2"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_where_a_variant_stood_goes_with_the_one_that_counts(order: tuple[int, int]) -> None:
+    """The earliest counts, in whatever order they come, in one run or in two that become one."""
+    steps = Steps()
+    steps.add("model", 0, 1, variant="v1", variant_on_span=True)
+    steps.add("model", 1, 2, variant="v2")
+    chooser, together, parts = Chooser(TASKS), Evidence(), [Evidence(), Evidence()]
+    for n in order:
+        together.add(steps.made[n], chooser)
+        parts[n].add(steps.made[n], chooser)
+    parts[order[0]].absorb(parts[order[1]])
+    for evidence in (together, parts[order[0]]):
+        assert evidence.variant is not None
+        assert evidence.variant[1:] == ("v1", True)

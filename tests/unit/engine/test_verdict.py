@@ -10,7 +10,7 @@ import pytest
 from reach_otel.engine import Counted, Engine, Limits, ModelCall, Root, RunClosed, RunDropped
 from reach_otel.span import Step
 from reach_otel.task import Tasks
-from tests.support.steps import Steps, at, trace_id
+from tests.support.steps import TICK_NS, Steps, at, trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from reach_otel.engine import Event
 
 
-def told(steps: Iterable[Step], *, since_ns: int | None = None, **limits: Any) -> list[Event]:
+def told(
+    steps: Iterable[Step], *, since_ns: int | None = None, listen_ns: int | None = None, **limits: Any
+) -> list[Event]:
     """Feed steps one by one, end the input, and give what was said at the end."""
     engine = Engine(Tasks(), Limits(**limits), since_ns=since_ns)
+    if listen_ns is not None:
+        engine.listen(listen_ns)
     events: list[Event] = []
     for step in steps:
         events += engine.feed([step], 0)
@@ -64,6 +68,19 @@ def test_without_an_agent_the_root_is_the_earliest_top_span() -> None:
     assert closed(steps.made[:1]).root is None
 
 
+@pytest.mark.parametrize("hot", [1, 9])
+def test_a_root_that_is_no_step_tells_how_it_failed(hot: int) -> None:
+    """Be it a request or a chain; also after a rest, and where two parts of a run turn out to be one."""
+    steps = Steps()
+    steps.tool("find", 1, 2, parent="web", conversation_id="c")
+    steps.add("other", 0, 9, span_id="web", ok=False, error="Request timed out.", output="text")
+    for order in permutations(steps.made):
+        events = told([*order, Steps(2).tool("find", 0, 1)], hot_runs_max=hot, run_scope="conversation")
+        [event] = [e for e in events if isinstance(e, RunClosed) and e.record.run == "c"]
+        assert event.root is not None
+        assert (event.root.span_id, event.root.ok, event.root.error) == ("web", False, "Request timed out.")
+
+
 def test_the_root_of_a_run_of_several_traces_names_its_own() -> None:
     """The ids are as they were sent."""
     first, second = Steps(1), Steps(2)
@@ -100,6 +117,21 @@ def test_model_calls_are_told_with_their_errors() -> None:
         ModelCall("bot", 0.03, ok=False, error="timed out"),
         ModelCall(None, 0.01, ok=True, error=None),
     )
+
+
+def test_a_model_call_that_two_spans_report_is_one() -> None:
+    """A framework's span around the SDK's is left out, with or without tokens; calls beside each other all count."""
+    steps = Steps()
+    steps.model(2, 9, parent="chain", span_id="sdk", agent="bot", ok=False, error="timed out")
+    steps.model(1, 10, parent="root", span_id="framework", ok=False, error="timed out")
+    steps.add("other", 2, 9, parent="framework", span_id="chain")
+    steps.model(10, 12, parent="root")
+    steps.agent("bot", 0, 13, span_id="root")
+    for order in permutations(steps.made):
+        assert sorted(closed(order).models, key=lambda call: call.ok) == [
+            ModelCall("bot", 0.07, ok=False, error="timed out"),
+            ModelCall(None, 0.02, ok=True, error=None),
+        ]
 
 
 def masking() -> list[Step]:
@@ -181,7 +213,7 @@ def test_a_run_that_was_under_way_at_the_start_is_counted_and_dropped(
     """Whatever the order in which its spans come; and a recorded run, that had ended by then, is scored as ever."""
     for order in permutations(steps):
         other = Steps(2).agent("bot", 90, 99)
-        events = told([*order, other], since_ns=at(since), hot_runs_max=hot)
+        events = told([*order, other], since_ns=at(since), hot_runs_max=hot, parent_wait_seconds=0)
         if is_scored:
             assert {e.record.run for e in events if isinstance(e, RunClosed)} == {trace_id(1), trace_id(2)}
             assert len(events) == 2
@@ -193,6 +225,102 @@ def test_a_run_that_was_under_way_at_the_start_is_counted_and_dropped(
 def test_a_replay_knows_no_start() -> None:
     """Without a time, everything is scored."""
     assert isinstance(told(run_of(0, 20)[2:])[0], RunClosed)
+    assert isinstance(told(run_of(0, 20, root=False))[0], RunClosed)
+
+
+def inner(start: int, end: int, *, ends: bool = True) -> list[Step]:
+    """Make a call of an inner agent, which ends or does not, and whose outer agent is never seen."""
+    steps = Steps()
+    steps.tool("find", start, start + 1, parent="inner")
+    if ends:
+        steps.agent("inner", start, end, span_id="inner", parent="outer", output="done")
+    return steps.made
+
+
+@pytest.mark.parametrize(
+    ("steps", "since", "reason"),
+    [
+        (inner(10, 20), 5, "no_root"),  # what is above it may have begun before
+        (inner(10, 20), 1, "no_root"),
+        (inner(10, 20), 0, None),  # ten ticks of waiting are over
+        (inner(10, 20), 10, "no_root"),  # began with the scorer
+        (inner(10, 20), 20, "began_before"),
+        (inner(10, 20), 21, None),  # a record of the past
+        (inner(10, 20, ends=False), 5, "no_root"),  # no agent of it ended
+        (inner(10, 20, ends=False), 0, None),
+        (run_of(10, 20), 5, None),  # its root was seen
+        (run_of(10, 20, around=(9, 30)), 5, None),
+    ],
+)
+@pytest.mark.parametrize("hot", [1, 9])
+@pytest.mark.parametrize("scope", ["trace", "agent"])
+def test_a_run_without_a_root_is_not_known_to_be_whole_at_first(
+    steps: list[Step], since: int, reason: str | None, hot: int, scope: str
+) -> None:
+    """For as long as runs wait for a parent; later on, where roots are never sent, such runs have their scores."""
+    for order in permutations(steps):
+        events = told(
+            [*order, Steps(2).agent("bot", 90, 99)],
+            since_ns=at(since),
+            hot_runs_max=hot,
+            run_scope=scope,
+            parent_wait_seconds=10 * TICK_NS / 1e9,
+        )
+        counted = [e for e in events if isinstance(e, Counted)]
+        assert counted == ([Counted("incomplete", reason)] if reason else [])
+        assert len([e for e in events if isinstance(e, RunClosed)]) == (1 if reason else 2)
+
+
+def test_a_part_of_a_run_is_dropped_whenever_its_root_comes() -> None:
+    """A scorer that joins gets an inner agent, then nothing for longer than it waits: how long decides nothing."""
+    steps = Steps()
+    part = inner(110, 112)
+    outer = steps.agent("outer", 10, 200, span_id="outer")
+    for wait in (0, 40):
+        engine = Engine(Tasks(), since_ns=at(100))
+        events = engine.feed(part, 0)
+        events += engine.tick(wait * 10**9)
+        events += engine.feed([outer], wait * 10**9)
+        events += engine.close(wait * 10**9)
+        assert not [e for e in events if isinstance(e, RunClosed)]
+        assert [e.reason for e in events if isinstance(e, Counted)] == (
+            ["no_root", "verdict"] if wait else ["began_before"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("steps", "since", "is_scored"),
+    [
+        (run_of(5, 20, around=(0, 30)), 3, True),  # all that was done began with the scorer
+        (run_of(5, 20, around=(0, 30)), 6, False),
+        (run_of(5, 20, around=(0, 30)), 25, True),  # only the span around it was left open
+        (run_of(0, 20)[1:], 1, False),
+        (inner(10, 20), 5, True),  # the span above may be a notebook
+        (inner(10, 20, ends=False), 5, True),
+        (inner(10, 20), 11, False),
+    ],
+)
+@pytest.mark.parametrize("hot", [1, 9])
+def test_in_a_process_only_steps_tell_what_was_under_way(
+    steps: list[Step], since: int, is_scored: bool, hot: int
+) -> None:
+    """A program, notebook or request that was open when it began to listen does not keep what it starts from scores."""
+    for order in permutations(steps):
+        events = told([*order, Steps(2).agent("bot", 90, 99)], listen_ns=at(since), hot_runs_max=hot)
+        assert [e for e in events if isinstance(e, Counted)] == ([] if is_scored else [INCOMPLETE[1]])
+        assert len([e for e in events if isinstance(e, RunClosed)]) == 1 + is_scored
+
+
+def test_what_a_scorer_in_a_process_waits_for_decides_no_score() -> None:
+    """A run is scored alike, whether the span around it ends at once or after its verdict."""
+    for wait in (0, 40):
+        engine = Engine(Tasks())
+        engine.listen(at(100))
+        events = engine.feed(inner(110, 112), 0)
+        events += engine.tick(wait * 10**9)
+        events += engine.feed([Steps().add("other", 99, 200, span_id="outer")], wait * 10**9)
+        events += engine.close(wait * 10**9)
+        assert [e.record.outcome for e in events if isinstance(e, RunClosed)] == ["success"]
 
 
 def test_what_comes_later_of_a_dropped_run_is_late() -> None:
@@ -239,7 +367,11 @@ def test_a_request_above_several_runs_makes_none_of_them_incomplete() -> None:
 
 
 def test_a_conversation_that_goes_on_is_one_run() -> None:
-    """A turn of the past and one of now make a run that was under way."""
+    """A turn of the past and one of now make a run that was under way.
+
+    Of a conversation whose earlier turns went elsewhere nothing tells that there were any: the later ones are scored as
+    if they were all of it. No rule on the spans of these can know, so the documentation says so.
+    """
     first, second = Steps(1), Steps(2)
     first.agent("bot", 0, 5, conversation_id="c")
     second.agent("bot", 20, 25, conversation_id="c")

@@ -21,6 +21,33 @@ from tests.unit.publish.scrape import Scrape
         ("connect ETIMEDOUT 10.0.0.1:443", True),
         ("The read operation timed out", True),
         ("Request time-out", True),
+        ("Time out while waiting", True),
+        ("the request times out", True),
+        ("504 Gateway Time-out", True),
+        ("TIMED OUT", True),
+        ("timeout", True),
+        ("i/o timeout", True),
+        ("ReadTimeout", True),
+        ("readtimeout", True),
+        ("openai.APITimeoutError: no answer", True),
+        ("subprocess.TimeoutExpired", True),
+        ("java.net.SocketTimeoutException", True),
+        ("ESOCKETTIMEDOUT", True),
+        ("TIMEOUTERROR", True),
+        ("request_timeout", True),
+        ("request_timed_out", True),
+        ("timeout=30 exceeded", True),
+        ("all timeouts used up", True),
+        ("runtimeoutput", False),
+        ("RUNTIMEOUTPUT is empty", False),
+        ("RuntimeOutputError", False),
+        ("runtime output is invalid", False),
+        ("runtime out of memory", False),
+        ("at this time out of stock", False),
+        ("at this time out-of-stock", False),
+        ("failed 3 times out of 5", False),
+        ("no lifetime outage", False),
+        ("CancelledError", False),
         ("DEADLINE_EXCEEDED", True),
         ("504 Gateway Timeout", True),
         ("HTTP status 504", True),
@@ -81,6 +108,30 @@ def test_a_timeout_counts_where_it_arose(
     expected = dict.fromkeys(STAGES, 0) | stages
     assert vitals.shown()["timeouts"] == expected
     assert {stage: scrape.task_value("reach_timeouts_total", "v1", stage=stage) for stage in STAGES} == expected
+
+
+def test_a_run_that_an_outer_span_saw_time_out_timed_out() -> None:
+    """The root may be a request or a chain around steps of which no agent tells."""
+    steps = Steps(1)
+    steps.tool("read_ticket", 1, 2, parent="web", args={"n": 1})
+    steps.add("other", 0, 9, span_id="web", ok=False, error=SLOW)
+    scrape = Scrape()
+    scrape.feed(steps.made)
+    (closed,) = scrape.close()
+    assert list(timeouts(closed)) == ["run"]
+
+
+def test_a_model_call_that_two_spans_report_timed_out_once() -> None:
+    """A framework's span stands around the SDK's of the same call."""
+    steps = Steps(1)
+    steps.model(2, 9, parent="framework", ok=False, error=SLOW)
+    steps.model(1, 10, parent="ff", span_id="framework", ok=False, error=SLOW)
+    steps.agent("ticket-agent", 0, 100, span_id="ff", ok=False, error=SLOW)
+    scrape = Scrape()
+    scrape.feed(steps.made)
+    (closed,) = scrape.close()
+    assert list(timeouts(closed)) == ["model"]
+    assert scrape.total("reach_model_duration_seconds_count") == 1
 
 
 def test_a_run_that_ended_well_did_not_time_out() -> None:
