@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+SELDOM_SECONDS: Final = 60.0
 
 
 class Clock(Protocol):
@@ -37,3 +39,20 @@ class ManualClock:
         if seconds < 0:
             raise ValueError(f"a clock cannot go back: {seconds} s")
         self._now_ns += int(seconds * 1e9)
+
+
+class Seldom:
+    """Say yes once a minute for each key: what may happen at each span is not worth a log line each time."""
+
+    __slots__ = ("_latest", "_seconds")
+
+    def __init__(self, seconds: float = SELDOM_SECONDS) -> None:
+        self._seconds = seconds
+        self._latest: dict[str, float] = {}
+
+    def __call__(self, key: str = "") -> bool:
+        now, latest = time.monotonic(), self._latest.get(key)
+        if latest is not None and now - latest < self._seconds:
+            return False
+        self._latest[key] = now
+        return True

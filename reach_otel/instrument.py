@@ -9,6 +9,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from reach_otel.errors import SettingsError
 from reach_otel.settings import Settings
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace import SpanProcessor
     from prometheus_client import CollectorRegistry
 
     from reach_otel.engine import Event, RunSummary
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from reach_otel.publish.health import Health
     from reach_otel.publish.outlet import LogOutlet
     from reach_otel.publish.recent import Recent
+    from reach_otel.publish.teller import Teller
     from reach_otel.publish.variants import Variants
     from reach_otel.task import Tasks
     from reach_otel.worker import Publisher, Scoring, Worker
 
-TRACES_PATH: Final = "/v1/traces"
 VERDICTS_A_RUN: Final = 4  # verdicts remembered for each run that may be open, so that late spans find theirs
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,8 @@ class Reach:
         self._endpoint: Endpoint | None = None
         self._exposed: Exposed | None = None
         self._log_outlet: LogOutlet | None = None
+        self._teller: Teller | None = None
+        self._exports_later = False
         if not settings.enabled:
             return
         if settings.endpoint is None:
@@ -148,16 +151,17 @@ class Reach:
     def shutdown(self, timeout_seconds: float | None = None) -> bool:
         """Score what is queued, give a verdict on every open run, stop serving metrics; ``False`` when cut short.
 
+        What is left of the time is for the verdicts that are still to be emitted; what it does not suffice for counts
+        among the scorer's errors.
+
         The handle still answers afterwards, and :func:`instrument` may be called again.
         """
         if not self._open:
             return True
         self._open = False
-        in_time = True
+        in_time = self._finish(timeout_seconds)
         if self._worker is not None:
-            in_time = self._worker.shutdown(timeout_seconds)
             self._calls.close()
-        self._close_outlet()
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
@@ -171,7 +175,7 @@ class Reach:
         from prometheus_client import CollectorRegistry, ProcessCollector  # noqa: PLC0415
 
         from reach_otel.publish.expose import Exposed  # noqa: PLC0415
-        from reach_otel.publish.outlet import Failures  # noqa: PLC0415
+        from reach_otel.publish.failures import Failures  # noqa: PLC0415
         from reach_otel.task import load  # noqa: PLC0415
         from reach_otel.task.task import Tasks  # noqa: PLC0415
         from reach_otel.worker import TimedCalls, Worker  # noqa: PLC0415
@@ -185,6 +189,8 @@ class Reach:
         self._exposed = Exposed()
         self._failures = Failures(lambda: self._worker.health.errors if self._worker else Tally())
         self._worker = Worker(self._build, queue_spans=settings.queue_spans, flush_seconds=settings.flush_seconds)
+        if self._teller is not None:
+            self._teller.start()  # here at once, as at exit it may be too late; in a child with its first span
         try:
             self._exposed.enter(self.registry, for_good=own_registry)
         except ValueError:  # metrics of these names are there already
@@ -195,6 +201,7 @@ class Reach:
         """Make what this process scores with; called again in a forked child, on the worker's thread."""
         from reach_otel.engine import Engine, Limits  # noqa: PLC0415
         from reach_otel.publish.metrics import Metrics  # noqa: PLC0415
+        from reach_otel.publish.notice import IN_PROCESS, Notice  # noqa: PLC0415
         from reach_otel.publish.recent import Recent  # noqa: PLC0415
         from reach_otel.span import redact  # noqa: PLC0415
         from reach_otel.worker import Scoring  # noqa: PLC0415
@@ -215,6 +222,7 @@ class Reach:
             variant=settings.variant,
             variants=settings.variants,
             label_budget=settings.label_budget,
+            trust_spans=True,
         )
         self._recent: Recent = Recent(settings.finished_max)
         publishers: list[Publisher] = [metrics, self._recent]
@@ -228,15 +236,18 @@ class Reach:
                 self._endpoint.disown()
                 self._endpoint = None
             publishers.append(_ServeWhenUsed(self))
+        else:  # what was under way at a fork is the parent's, which scores it
+            publishers.append(Notice(IN_PROCESS, logging.WARNING))
         self._scoring: Scoring = Scoring(
             Engine(self._tasks, limits), publishers, redact if settings.redact else None, settings.variant
         )
         return self._scoring
 
-    def _evaluations(self, variants: Variants) -> Publisher:
+    def _evaluations(self, variants: Variants) -> Teller:
         from opentelemetry._logs import get_logger_provider  # noqa: PLC0415
 
         from reach_otel.publish.emit import Evaluations  # noqa: PLC0415
+        from reach_otel.publish.teller import Teller  # noqa: PLC0415
 
         def logs() -> Any:
             found, own = get_logger_provider(), self._log_outlet
@@ -244,18 +255,34 @@ class Reach:
                 return found
             return own.logger_provider if own is not None else None
 
-        return Evaluations(
+        evaluations = Evaluations(
             self._tasks,
             variants,
             tracer_provider=lambda: self.tracer_provider,
             logger_provider=logs,
             failed=self._failures,
         )
+        self._teller = Teller(evaluations, self._failures)
+        return self._teller
 
-    def _close_outlet(self) -> None:
-        outlet, self._log_outlet = self._log_outlet, None
-        if outlet is not None:
-            outlet.close(self.settings.flush_seconds)
+    def _finish(self, timeout_seconds: float | None = None) -> bool:
+        """Give the last verdicts and emit them, all within one time; ``False`` when it did not suffice for verdicts."""
+        seconds = self.settings.flush_seconds if timeout_seconds is None else timeout_seconds
+        ends = time.monotonic() + seconds
+        in_time = self._worker is None or self._worker.shutdown(seconds)
+        if self._teller is not None:  # looked up now: a forked child has made its own
+            self._teller.close(ends, self._log_outlet)
+        return in_time
+
+    def _finish_with_provider(self) -> None:
+        """Do so when the provider is shut down; exporters that stand before us are gone by then."""
+        if self._teller is not None and not self._exports_later:
+            self._teller.evaluations.takes_spans = False
+        self._finish()
+
+    def _events_end(self) -> None:
+        if self._teller is not None:
+            self._teller.evaluations.takes_events = False
 
     def _serve(self) -> None:
         from reach_otel.publish.expose import expose  # noqa: PLC0415
@@ -279,13 +306,16 @@ class Reach:
 
     def _attach(self, settings: Settings) -> None:
         try:
-            provider, exporting = (self.tracer_provider, ()) if self.tracer_provider else _global_provider()
+            from reach_otel.provider import global_provider, is_empty  # noqa: PLC0415
+
+            provider, exporting = (self.tracer_provider, ()) if self.tracer_provider else global_provider()
             self.tracer_provider = provider
             configure(
                 tracer_provider=provider,
                 capture_content=settings.capture_content,
                 content_max=settings.content_max,
             )
+            self._exports_later = is_empty(provider)
             # Exporting last: when the provider is shut down, the verdicts of open runs still find it at work.
             for processor in (*self._processors(settings), *exporting):
                 provider.add_span_processor(processor)
@@ -306,7 +336,7 @@ class Reach:
         if self._worker is None:
             return
         if hasattr(logs, "add_log_record_processor"):
-            logs.add_log_record_processor(ReachLogProcessor(self._worker))
+            logs.add_log_record_processor(ReachLogProcessor(self._worker, self._events_end))
         elif self.settings.evaluations and (protocol := setting.otlp_protocol(signal="logs")):
             from reach_otel.publish.outlet import LogOutlet  # noqa: PLC0415
 
@@ -316,10 +346,12 @@ class Reach:
         from reach_otel.processor import ReachSpanProcessor, RunMarker  # noqa: PLC0415
 
         if self._worker is not None:
-            yield ReachSpanProcessor(self._worker)
+            yield ReachSpanProcessor(self._worker, self._finish_with_provider)
             return
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        from reach_otel.publish.exporters import TRACES_PATH  # noqa: PLC0415
 
         headers = {"Authorization": f"Bearer {settings.token}"} if settings.token else None
         yield RunMarker()
@@ -348,34 +380,6 @@ class _ServeWhenUsed:
             reach._serve()
 
 
-def _global_provider() -> tuple[TracerProvider, Sequence[SpanProcessor]]:
-    """Return the application's provider, or make one and set it; also what that is to export with."""
-    from opentelemetry import trace  # noqa: PLC0415
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-
-    from reach_otel.publish.exporters import span_exporter  # noqa: PLC0415
-
-    found: Any = trace.get_tracer_provider()
-    if hasattr(found, "add_span_processor"):
-        return cast("TracerProvider", found), ()
-    if not isinstance(found, trace.ProxyTracerProvider):
-        raise TypeError(f"{type(found).__name__} takes no span processors; give an OpenTelemetry SDK tracer_provider")
-    provider = TracerProvider()
-    exporting: list[SpanProcessor] = []
-    if protocol := setting.otlp_protocol():
-        try:
-            exporting.append(BatchSpanProcessor(span_exporter(protocol)))
-        except Exception:  # scoring does not depend on it
-            logger.warning("the OTLP exporter that OTEL_* variables ask for cannot be made", exc_info=True)
-    trace.set_tracer_provider(provider)
-    return provider, exporting
-
-
 def _shutdown_at_exit(reference: weakref.ref[Reach]) -> None:
-    reach = reference()
-    if reach is None:
-        return
-    if reach.is_open and reach._worker is not None:
-        reach._worker.shutdown()
-    reach._close_outlet()
+    if (reach := reference()) is not None and reach.is_open:
+        reach._finish()

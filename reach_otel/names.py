@@ -7,6 +7,7 @@ from typing import Final
 UNMATCHED: Final = "unmatched"
 OVERFLOW: Final = "overflow"  # label value of what is beyond the label budget
 VARIANT_FORM: Final = r"[\w.:/@+-]{1,64}"  # what a deployer may call a variant for it to be a label value
+VARIANT_WORDS: Final = "1 to 64 letters, digits and _.:/@+-"  # the same for people
 
 # Why a milestone is not reached.
 UNUSED: Final = "unused"
@@ -26,6 +27,7 @@ HALLUCINATED_SUCCESS: Final = "hallucinated_success"
 REACH_TASK: Final = "reach.task"
 REACH_VARIANT: Final = "reach.variant"
 REACH_RUN_ID: Final = "reach.run.id"
+RUN_ID_PREFIX: Final = "reach-"  # of the ids that reach_otel.run() makes, which tells them from a conversation's
 
 # What this package itself sends about a run that has ended; never read back as steps of it.
 EVALUATION_SCOPE: Final = "reach_otel.evaluation"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk._logs import LogRecordProcessor
@@ -35,11 +36,13 @@ class ReachSpanProcessor(RunMarker):
     """Give every ended span to a worker.
 
     On the agent's thread that is one append to a bounded queue, with no lock and no look at the span; when the queue is
-    full the span is dropped and counted. Spans that are recorded but not sampled are scored too.
+    full the span is dropped and counted. Spans that are recorded but not sampled are scored too. ``end`` is what the
+    provider's shutdown calls instead of the worker's.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, end: Callable[[], object] | None = None) -> None:
         self._worker = worker
+        self._end = end or worker.shutdown
         worker.attach()
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -48,7 +51,7 @@ class ReachSpanProcessor(RunMarker):
 
     def shutdown(self) -> None:
         """Score what is queued, give a verdict on every open run and end, within ``flush_seconds``."""
-        self._worker.shutdown()
+        self._end()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until all spans that have ended are scored; ``False`` when the time did not suffice."""
@@ -59,10 +62,12 @@ class ReachLogProcessor(LogRecordProcessor):
     """Give a worker the log records in which some instrumentations put the messages of a model call.
 
     Only events named ``gen_ai.*`` that belong to a span are taken; the application's own log never enters the queue.
+    ``end`` is called when the provider is shut down.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, end: Callable[[], object] | None = None) -> None:
         self._worker = worker
+        self._end = end
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         record = log_record.log_record
@@ -73,6 +78,8 @@ class ReachLogProcessor(LogRecordProcessor):
 
     def shutdown(self) -> None:
         """Leave the worker to the span processor, which spans still come through."""
+        if self._end is not None:
+            self._end()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait until all that was taken is scored; ``False`` when the time did not suffice."""

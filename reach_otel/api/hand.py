@@ -87,7 +87,7 @@ class Run:
     __slots__ = ("_attributes", "_span", "_token", "id", "task")
 
     def __init__(self, task: str | None, variant: str | None, conversation_id: str | None) -> None:
-        self.id = uuid.uuid4().hex
+        self.id = f"{names.RUN_ID_PREFIX}{uuid.uuid4().hex}"
         self.task = task
         told = {
             names.REACH_RUN_ID: self.id,

@@ -36,13 +36,10 @@ class Commands(TyperGroup):
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib import metadata  # noqa: PLC0415 - only when asked for
+        from reach_otel.version import UNKNOWN, version  # noqa: PLC0415 - only when asked for
 
-        try:
-            version = metadata.version("reach-otel")
-        except metadata.PackageNotFoundError:
-            version = "(run from a checkout, not installed)"
-        typer.echo(f"reach-otel {version}")
+        found = version()
+        typer.echo(f"reach-otel {'(run from a checkout, not installed)' if found == UNKNOWN else found}")
         raise typer.Exit
 
 

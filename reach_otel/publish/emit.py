@@ -6,7 +6,6 @@ Providers are asked for at each verdict, as an application may set its own late.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import opentelemetry.sdk._logs as sdk_logs
@@ -24,6 +23,7 @@ from reach_otel import names
 from reach_otel.engine.events import Event, Root, RunClosed
 from reach_otel.publish.evaluation import attributes, evaluations, identity
 from reach_otel.publish.labels import TaskLabels
+from reach_otel.version import version
 
 if TYPE_CHECKING:
     from reach_otel.engine.record import Record
@@ -33,16 +33,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ProviderOf = Callable[[], Any]
 
+SCOPE: Final = (names.EVALUATION_SCOPE, version())
 _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 # Up to 1.38 the SDK takes its own kind of record only, which bears the resource.
 _OldRecord: Final[Any] = getattr(sdk_logs, "LogRecord", None)
 
 
 class Evaluations:
-    """Publish verdicts through OpenTelemetry, on the scorer's thread, in the context of each run's root span.
+    """Publish verdicts through OpenTelemetry, in the context of each run's root span.
 
-    A run whose root was not sampled, or was never seen, is left out. What a provider raises goes to ``failed`` and no
-    further. ``before`` is told of each verdict that is about to be emitted.
+    A run whose root was not sampled, or was never seen, is left out. What a provider raises goes to ``failed`` with the
+    number of spans and events that are lost by it, and no further. ``before`` is told of each verdict that is about to
+    be emitted. All is made from the event alone, which nobody changes: any one thread may do it.
     """
 
     def __init__(
@@ -52,44 +54,71 @@ class Evaluations:
         *,
         tracer_provider: ProviderOf,
         logger_provider: ProviderOf,
-        failed: Callable[[Exception], object],
+        failed: Callable[[Exception | None, int], object],
         before: Callable[[Record], object] | None = None,
         remote: bool = False,
     ) -> None:
         self._labels = {task.name: TaskLabels(task) for task in tasks}
         self._labels[names.UNMATCHED] = TaskLabels.unmatched(tasks)
         self._variants = variants
-        self._tracers: _Latest[Tracer] = _Latest(tracer_provider, lambda made: made.get_tracer(*scope()))
-        self._loggers: _Latest[Logger] = _Latest(logger_provider, lambda made: made.get_logger(*scope()))
+        self._tracers: _Latest[Tracer] = _Latest(tracer_provider, lambda made: made.get_tracer(*SCOPE))
+        self._event_loggers: _Latest[Logger] = _Latest(logger_provider, lambda made: made.get_logger(*SCOPE))
         self._failed = failed
         self._before = before
         self._remote = remote
+        self.takes_spans = True
+        """Whether the tracer provider is still at work; else each span counts as failed."""
+        self.takes_events = True
+        """Whether the logger provider is."""
 
     def publish(self, events: Sequence[Event]) -> None:
         """Emit the verdicts among the events."""
         for event in events:
-            if isinstance(event, RunClosed) and event.root is not None and event.root.sampled is not False:
-                try:
-                    context = _context(event.root, remote=self._remote)
-                    if context is not None:
-                        self._emit(event, event.root, context)
-                except Exception as error:  # noqa: BLE001 - the scorer goes on, and so does the host
-                    self._failed(error)
+            if isinstance(event, RunClosed) and is_told(event):
+                self.tell(event)
+
+    def tell(self, event: RunClosed) -> None:
+        """Emit one verdict."""
+        try:
+            if event.root is not None and (context := _context(event.root, remote=self._remote)) is not None:
+                self._emit(event, event.root, context)
+        except Exception as error:  # noqa: BLE001 - the scorer goes on, and so does the host
+            self._failed(error, 1)
+
+    def parts(self, event: RunClosed) -> int:
+        """Say of how many spans and events a verdict is made, as far as there are providers for them."""
+        try:
+            number = int(self._tracers.get() is not None)
+            if self._event_loggers.get() is not None:
+                number += sum(1 for _ in evaluations(event.record, self._labels_of(event.record)))
+        except Exception:  # noqa: BLE001 - a provider that cannot be had would not have taken it
+            return 1
+        return number
+
+    def _labels_of(self, record: Record) -> TaskLabels:
+        return self._labels.get(record.task) or self._labels[names.UNMATCHED]
 
     def _emit(self, event: RunClosed, root: Root, context: Context) -> None:
         record = event.record
-        labels = self._labels.get(record.task) or self._labels[names.UNMATCHED]
+        labels = self._labels_of(record)
         variant = labels.variant or self._variants.label(record.variant, event.variant_by)
         if self._before is not None:
             self._before(record)
         try:
             if (tracer := self._tracers.get()) is not None:
-                _emit_span(tracer, root, context, attributes(record, labels, variant))
+                if self.takes_spans:
+                    _emit_span(tracer, root, context, attributes(record, root.trace_id, labels, variant))
+                else:
+                    self._failed(None, 1)
         except Exception as error:  # noqa: BLE001 - the events are told all the same
-            self._failed(error)
-        if (logger := self._loggers.get()) is not None:
-            whose = identity(record, labels, variant)
-            for one in evaluations(record, labels):
+            self._failed(error, 1)
+        scores = list(evaluations(record, labels))
+        try:
+            if (event_logger := self._event_loggers.get()) is None:
+                return
+            whose = identity(record, root.trace_id, labels, variant)
+            while scores and self.takes_events:
+                one = scores[0]
                 told = {
                     names.EVALUATION_NAME: one.name,
                     names.EVALUATION_SCORE_VALUE: one.value,
@@ -97,7 +126,18 @@ class Evaluations:
                     names.EVALUATION_EXPLANATION: one.explanation,
                     **whose,
                 }
-                _emit_event(logger, root.end_ns, context, told)
+                _emit_event(event_logger, root.end_ns, context, told)
+                del scores[0]
+        except Exception as error:  # noqa: BLE001
+            self._failed(error, len(scores))
+        else:
+            if scores:
+                self._failed(None, len(scores))
+
+
+def is_told(event: RunClosed) -> bool:
+    """Say whether a store may have the run's spans: its root was seen, and not left out by sampling."""
+    return event.root is not None and event.root.sampled is not False
 
 
 class _Latest(Generic[T]):
@@ -132,7 +172,7 @@ def _emit_span(tracer: Tracer, root: Root, context: Context, told: dict[str, Any
     span.end(root.end_ns)
 
 
-def _emit_event(logger: Logger, time_ns: int, context: Context, told: dict[str, Any]) -> None:
+def _emit_event(event_logger: Logger, time_ns: int, context: Context, told: dict[str, Any]) -> None:
     fields: dict[str, Any] = {
         "timestamp": time_ns,
         "context": context,
@@ -142,14 +182,6 @@ def _emit_event(logger: Logger, time_ns: int, context: Context, told: dict[str, 
         "attributes": told,
     }
     if _OldRecord is not None:
-        logger.emit(_OldRecord(resource=getattr(logger, "resource", None), **fields))
+        event_logger.emit(_OldRecord(resource=getattr(event_logger, "resource", None), **fields))
     else:
-        logger.emit(LogRecord(**fields))
-
-
-def scope() -> tuple[str, str]:
-    """Name the instrumentation scope and its version."""
-    try:
-        return names.EVALUATION_SCOPE, version("reach-otel")
-    except PackageNotFoundError:  # run from a checkout
-        return names.EVALUATION_SCOPE, "0"
+        event_logger.emit(LogRecord(**fields))

@@ -31,8 +31,8 @@ LABELS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The labels that each evaluation can have, the best one first."""
 
-# Of a conversation or a foreign marker the run's id is what a span said; only ids that tracing itself makes pass.
-_OWN_ID = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{16})?")
+_SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
+_MADE_BY_US: Final = re.compile(re.escape(names.RUN_ID_PREFIX) + r"[0-9a-f]{32}")
 _MILESTONE_REASONS: Final = frozenset(
     (names.UNUSED, names.OUT_OF_ORDER, names.FABRICATED, names.MISSING_FIELD, names.CUT_OFF, names.NO_CONTENT)
 )
@@ -70,14 +70,14 @@ def evaluations(record: Record, labels: TaskLabels) -> Iterator[Evaluation]:
         yield Evaluation(names.REACH_HIGH_LAYER, scores.high_layer, label, _of_high_layer(record))
 
 
-def attributes(record: Record, labels: TaskLabels, variant: str) -> dict[str, Attribute]:
+def attributes(record: Record, trace_id: str, labels: TaskLabels, variant: str) -> dict[str, Attribute]:
     """Give the attributes of the span ``reach.evaluate``; what a run does not have is left out.
 
     Findings and milestones are told twice: as lists to read, and one by one for stores that compare whole values only.
     """
     scores, found = record.scores, findings(record)
     told: dict[str, Attribute | None] = {
-        **identity(record, labels, variant),
+        **identity(record, trace_id, labels, variant),
         names.REACH_OUTCOME: record.outcome if record.outcome in OUTCOMES else OTHER,
         names.REACH_PURITY: scores.purity,
         names.REACH_DIGESTION: scores.digestion,
@@ -104,12 +104,18 @@ def attributes(record: Record, labels: TaskLabels, variant: str) -> dict[str, At
     return {name: value for name, value in told.items() if value is not None}
 
 
-def identity(record: Record, labels: TaskLabels, variant: str) -> dict[str, Attribute]:
-    """Say which run it is: its task and variant as the metrics label them, and its id if that is one of tracing's."""
+def identity(record: Record, trace_id: str, labels: TaskLabels, variant: str) -> dict[str, Attribute]:
+    """Say which run it is: its task and variant as the metrics label them, and its id if that is no text of a span."""
     told: dict[str, Attribute] = {names.REACH_TASK: labels.name, names.REACH_VARIANT: variant}
-    if _OWN_ID.fullmatch(record.run):
+    if _is_plain(record.run, trace_id):
         told[names.REACH_RUN_ID] = record.run
     return told
+
+
+def _is_plain(run: str, trace_id: str) -> bool:
+    """Say whether an id is made of the trace's own, or by :func:`reach_otel.run`; a conversation's may be anything."""
+    head, _, tail = run.partition("-")
+    return run == trace_id or (head == trace_id and bool(_SPAN_ID.fullmatch(tail))) or bool(_MADE_BY_US.fullmatch(run))
 
 
 def findings(record: Record) -> tuple[str, ...]:

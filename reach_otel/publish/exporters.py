@@ -1,13 +1,16 @@
-"""Make the OTLP exporters that the standard ``OTEL_*`` variables of an application describe."""
+"""Know where OTLP goes, and make the exporters that the standard ``OTEL_*`` variables of an application describe."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
 Protocol = Literal["http", "grpc"]
+
+TRACES_PATH: Final = "/v1/traces"  # of OTLP over HTTP
+LOGS_PATH: Final = "/v1/logs"
 
 
 def span_exporter(protocol: Protocol) -> SpanExporter:

@@ -48,12 +48,16 @@ class Metrics:
         variant: str | None = None,
         variants: Iterable[str] = (),
         label_budget: int = LABEL_BUDGET,
+        trust_spans: bool = False,
     ) -> None:
+        """``trust_spans``: the application's own code makes them, so a variant that only a span names may show."""
         self._labels = {task.name: TaskLabels(task) for task in tasks}
         self._labels[names.UNMATCHED] = TaskLabels.unmatched(tasks)
         families = [Family(metric, label_budget) for metric in (*TASK_METRICS, *LIVE_METRICS)]
         self._families = {family.name: family for family in families}
-        self.variants = Variants((*variants, variant) if variants and variant else variants)
+        fixed = [name for name in (variant, *(task.variant for task in tasks)) if name]
+        declared = (*variants, variant) if variants and variant else variants
+        self.variants = Variants(declared, known=fixed, trust_spans=trust_spans)
         self._boards: dict[tuple[str, str], Board] = {}
         self._scorer = Scorer(health or Health())
         self._live = LiveRuns()

@@ -6,8 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections import Counter as Tally
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -20,53 +19,22 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from reach_otel import names
-from reach_otel.publish.emit import scope
-from reach_otel.publish.exporters import Protocol, log_exporter
+from reach_otel.publish.exporters import LOGS_PATH, TRACES_PATH, Protocol, log_exporter
+from reach_otel.version import version
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from reach_otel.engine.record import Record
+    from reach_otel.publish.failures import Failures
 
 QUEUE_MAX: Final = 8_192  # spans or log records
 BATCH_MAX: Final = 512
 DELAY_MILLIS: Final = 1_000
 SEND_SECONDS: Final = 5.0  # for one batch, further tries included
-LOG_SECONDS: Final = 60.0  # between two lines about failures
 SERVICE: Final = "reach-otel"
-STAGE: Final = "evaluation"
-TRACES_PATH: Final = "/v1/traces"
-LOGS_PATH: Final = "/v1/logs"
 
 PERSON: Final = names.EVALUATE_SPAN.encode()
-
-logger = logging.getLogger(__name__)
-
-
-class Failures:
-    """Count failures on any thread in the tally that ``errors`` gives, and log them now and then.
-
-    Of an exception only its kind is told: its text may hold what a server answered.
-    """
-
-    def __init__(self, errors: Callable[[], Tally[str]]) -> None:
-        self._errors = errors
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._logged = -LOG_SECONDS
-
-    def __call__(self, error: Exception | None, n: int = 1) -> None:
-        if self._pid != os.getpid():  # in a forked child the lock may be held by a thread that did not come along
-            self._pid, self._lock = os.getpid(), threading.Lock()
-        with self._lock:
-            errors = self._errors()
-            errors[STAGE] += n
-            number, now = errors[STAGE], time.monotonic()
-            if now - self._logged < LOG_SECONDS:
-                return
-            self._logged = now
-        why = "not taken" if error is None else type(error).__name__
-        logger.warning("fault no. %d at %s: %s; scoring goes on", number, STAGE, why)
 
 
 class Sender:
@@ -75,37 +43,53 @@ class Sender:
     def __init__(self, exporter: Any, failed: Failures) -> None:
         self._exporter = exporter
         self._ends: float | None = None
+        self._given_up = False
+        self._failed = failed
+        self._begin()
+
+    def _begin(self) -> None:
         self._pid = os.getpid()
-        self.failed = failed
-        self.offered = 0  # to the queue; written by the one thread that emits
-        self.taken = 0  # out of it; written by the one thread that sends
+        self._offered = 0  # to the queue; written by the one thread that emits
+        self._taken = 0  # out of it; written by the one thread that sends, like the next
+        self._settled = 0  # sent or counted
 
     def has_room(self) -> bool:
         """Say whether the queue takes one more, and count it; one that is refused counts as failed."""
         if self._pid != os.getpid():  # a forked child begins with an empty queue
-            self._pid, self.offered, self.taken = os.getpid(), 0, 0
-        if self.offered - self.taken >= QUEUE_MAX:
-            self.failed(None)
+            self._begin()
+        if self._offered - self._taken >= QUEUE_MAX:
+            self._failed(None)
             return False
-        self.offered += 1
+        self._offered += 1
         return True
 
     def end_at(self, monotonic_seconds: float) -> None:
         """Begin no batch after this time: what is queued then counts as failed."""
         self._ends = monotonic_seconds
 
+    def give_up(self) -> None:
+        """Count as failed what is not sent by now; of a batch that is under way, nobody knows."""
+        if self._given_up or self._pid != os.getpid():
+            return
+        self._given_up = True
+        if (left := self._offered - self._settled) > 0:
+            self._failed(None, left)
+
     def export(self, batch: Sequence[Any]) -> Any:
         """Send one batch; the answer is the exporter's own."""
-        self.taken += len(batch)
+        self._taken += len(batch)
         error: Exception | None = None
         if self._ends is None or time.monotonic() < self._ends:
             try:
                 result = self._exporter.export(batch)
                 if result.name == SpanExportResult.SUCCESS.name:
+                    self._settled += len(batch)
                     return result
             except Exception as exc:  # noqa: BLE001 - the next batch may go through
                 error = exc
-        self.failed(error, len(batch))
+        if not self._given_up:
+            self._settled += len(batch)
+            self._failed(error, len(batch))
         return SpanExportResult.FAILURE
 
     def shutdown(self) -> None:
@@ -148,10 +132,14 @@ class LogOutlet:
         self.logger_provider = LoggerProvider(shutdown_on_exit=False)
         self.logger_provider.add_log_record_processor(LogQueue(self._sender))
 
-    def close(self, seconds: float) -> None:
-        """Send what is queued; begin no batch after that time."""
-        self._sender.end_at(time.monotonic() + seconds)
+    def close(self, ends: float) -> None:
+        """Send what is queued; begin no batch after that monotonic time. One that is under way may take longer."""
+        self._sender.end_at(ends)
         self.logger_provider.shutdown()
+
+    def give_up(self) -> None:
+        """Count what is not sent by now."""
+        self._sender.give_up()
 
 
 class Outlet:
@@ -168,7 +156,7 @@ class Outlet:
         spans = OTLPSpanExporter(f"{endpoint}{TRACES_PATH}", headers=headers, timeout=cast("int", SEND_SECONDS))
         self._senders = [Sender(spans, failed)]
         self._ids = RunIds()
-        resource = Resource.create({names.SERVICE_NAME: SERVICE, names.SERVICE_VERSION: scope()[1]})
+        resource = Resource.create({names.SERVICE_NAME: SERVICE, names.SERVICE_VERSION: version()})
         self.tracer_provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False, id_generator=self._ids)
         self.tracer_provider.add_span_processor(SpanQueue(self._senders[0]))
         self.logger_provider: LoggerProvider | None = None
@@ -182,14 +170,24 @@ class Outlet:
         """Give the next span the id of this run's verdict."""
         self._ids.run = record.run
 
-    def close(self, seconds: float) -> None:
-        """Send what is queued; begin no batch after that time."""
-        ends = time.monotonic() + seconds
+    def close(self, ends: float) -> None:
+        """Send what is queued until that monotonic time, and return then; what is not sent counts as failed.
+
+        A batch that hangs is waited for no longer, so each provider is shut down on a thread that may be left behind.
+        """
+        closing = [
+            threading.Thread(target=provider.shutdown, name="reach-otel-closing", daemon=True)
+            for provider in (self.tracer_provider, self.logger_provider)
+            if provider is not None
+        ]
         for sender in self._senders:
             sender.end_at(ends)
-        self.tracer_provider.shutdown()
-        if self.logger_provider is not None:
-            self.logger_provider.shutdown()
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join(max(0.0, ends - time.monotonic()))
+        for sender in self._senders:
+            sender.give_up()
 
 
 class RunIds(RandomIdGenerator):
@@ -204,5 +202,5 @@ class RunIds(RandomIdGenerator):
 
 
 def hush_exporters() -> None:
-    """Silence the SDK's lines about each batch that fails, in a process of ours: :class:`Failures` tells of them."""
+    """Silence the SDK's lines about each batch that fails, in a process of ours: ``Failures`` tells of them."""
     logging.getLogger("opentelemetry.exporter.otlp").setLevel(logging.CRITICAL)

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Depends, FastAPI
@@ -16,9 +15,11 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 
 from reach_otel.engine import Engine, Limits
 from reach_otel.publish.emit import Evaluations
+from reach_otel.publish.failures import Failures
 from reach_otel.publish.health import Health
 from reach_otel.publish.metrics import Metrics
-from reach_otel.publish.outlet import Failures, Outlet, hush_exporters
+from reach_otel.publish.notice import IN_SERVICE, Notice
+from reach_otel.publish.outlet import Outlet, hush_exporters
 from reach_otel.service import api, ingest, operation, page
 from reach_otel.service.auth import Access
 from reach_otel.service.decode import Decoder
@@ -39,6 +40,7 @@ from reach_otel.settings import ServeSettings, Settings, refuse_if_open
 from reach_otel.span import Faults, redact
 from reach_otel.task import load
 from reach_otel.task.task import Tasks
+from reach_otel.version import version
 from reach_otel.worker import TimedCalls
 
 if TYPE_CHECKING:
@@ -134,7 +136,8 @@ class Service:
         self.intake = Intake(decoder, self.scorer, self.journal, budget=budget, faults=self._faults)
         self.telemetry.is_stopping = lambda: self.intake.is_stopping
         self.registry = _registry(self.metrics, self.telemetry)
-        for publisher in (self.metrics, self.desk.lately, self.desk.vitals, self.hub):
+        notice = Notice(IN_SERVICE, logging.INFO)
+        for publisher in (self.metrics, self.desk.lately, self.desk.vitals, self.hub, notice):
             self.scorer.add_listener(publisher.publish)
         self._outlet: Outlet | None = None
         if serve.evaluations_endpoint is not None and scoring.evaluations:
@@ -156,7 +159,7 @@ class Service:
         if not (self.scorer.stop() and self.journal.close()):
             logger.warning("not everything could be finished in time; what was acknowledged is in the journal")
         if self._outlet is not None:
-            self._outlet.close(EMIT_SECONDS)
+            self._outlet.close(time.monotonic() + EMIT_SECONDS)
         self._calls.close()
 
     def _emit_evaluations(self, serve: ServeSettings, endpoint: str, health: Health) -> Outlet:
@@ -212,7 +215,7 @@ def create_app(serve: ServeSettings, scoring: Settings) -> FastAPI:
     app = FastAPI(
         title="reach-otel",
         summary="Live reach scores of LLM agent runs.",
-        version=_version(),
+        version=version(),
         lifespan=lifespan,
         docs_url=None,  # these would load scripts from elsewhere
         redoc_url=None,
@@ -242,10 +245,3 @@ def _settle_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-
-
-def _version() -> str:
-    try:
-        return version("reach-otel")
-    except PackageNotFoundError:  # run from a checkout
-        return "0"

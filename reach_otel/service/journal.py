@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from reach_otel import names
+from reach_otel.clock import Seldom
 from reach_otel.engine.record import Record
 from reach_otel.errors import StateError
 from reach_otel.publish.catalog import SERVICE_METRICS
@@ -37,7 +38,6 @@ RETRY_SECONDS: Final = 1.0  # after a fault, before the next attempt
 OWED_MAX: Final = 10_000  # verdicts that wait for the database to come back
 PRUNE_SECONDS: Final = 5.0
 SIZE_SECONDS: Final = 1.0
-LOG_SECONDS: Final = 60.0
 
 _COMMIT_SECONDS: Final = next(m for m in SERVICE_METRICS if m.name == names.SERVICE_COMMIT_SECONDS)
 
@@ -106,7 +106,7 @@ class Journal:
         self._bell = threading.Event()
         self._closing = False
         self._retry_at = 0.0
-        self._logged_at = -LOG_SECONDS
+        self._may_log = Seldom()
         self._pruned_at = self._sized_at = time.monotonic()
         self._database = Database(self.path, keeper=keeper, durable=durable)
         self._connection = self._database.connection
@@ -326,10 +326,8 @@ class Journal:
         self.errors["append"] += appends
         self.errors["verdict"] += finishes
         self.trouble = str(error) if isinstance(error, sqlite3.Error) else f"internal error ({type(error).__name__})"
-        now = self._retry_at = time.monotonic()
-        self._retry_at += RETRY_SECONDS
-        if now - self._logged_at >= LOG_SECONDS:
-            self._logged_at = now
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        if self._may_log():
             logger.error("the journal %s fails: %s; scoring goes on, and spans are not kept", self.path, self.trouble)
 
     # House-keeping.

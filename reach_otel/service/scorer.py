@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
-from reach_otel.clock import Clock, SystemClock
+from reach_otel.clock import Clock, Seldom, SystemClock
 from reach_otel.engine.events import Counted, Event, RunClosed, RunDropped
 from reach_otel.errors import InputError, StateError
 from reach_otel.publish.health import Health
@@ -34,7 +34,6 @@ Listener = Callable[[Sequence[Event]], object]
 FEED_STEPS: Final = 512  # fed at once, at least one batch
 SETTLE_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 10.0
-LOG_SECONDS: Final = 60.0
 REPLAY_RETRY_SECONDS: Final = 1.0
 
 logger = logging.getLogger(__name__)
@@ -83,7 +82,7 @@ class Scorer:
         self._ended = False
         self._settled_ns = 0
         self._fed_seq = 0
-        self._logged: dict[str, float] = {}
+        self._may_log = Seldom()
         self.is_replaying = journal is not None
         self._thread = threading.Thread(target=self._run, name="reach-otel-scorer", daemon=True)
 
@@ -339,7 +338,5 @@ class Scorer:
     def _fault(self, stage: str, error: BaseException) -> None:
         """Count an exception, and log it unless that stage was logged lately."""
         self.health.errors[stage] += 1
-        now = time.monotonic()
-        if now - self._logged.get(stage, -LOG_SECONDS) >= LOG_SECONDS:
-            self._logged[stage] = now
+        if self._may_log(stage):
             logger.warning("fault no. %d at %s: %s; scoring goes on", self.health.errors[stage], stage, told(error))

@@ -8,12 +8,12 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from reach_otel.engine.events import Counted, Event, RunClosed
 from reach_otel.publish.timeouts import STAGES, timeouts
 from reach_otel.service.entries import rfc3339
+from reach_otel.version import version
 
 if TYPE_CHECKING:
     from reach_otel.publish.health import Health
@@ -48,7 +48,7 @@ class Vitals:
         """Show the numbers as of now."""
         health = self._health
         return {
-            "version": package_version(),
+            "version": version(),
             "started": rfc3339(self._started_us),
             "uptime_seconds": round(time.monotonic() - self._started, 3),
             "verdicts": {"total": sum(self._outcomes.values()), "by_outcome": dict(self._outcomes)},
@@ -96,11 +96,3 @@ def _memory_peak_bytes() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def package_version() -> str:
-    """Name the version that is installed."""
-    try:
-        return version("reach-otel")
-    except PackageNotFoundError:  # run from a checkout
-        return "unknown"

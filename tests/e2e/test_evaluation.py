@@ -155,9 +155,21 @@ def test_the_verdicts_given_at_the_end_are_exported(end: str, tasks: Path) -> No
 
 @pytest.mark.parametrize(("end", "spans"), [("at-exit", 1), ("by-handle", 1), ("by-provider", 0)])
 def test_an_applications_own_provider_takes_the_last_verdicts(end: str, spans: int, tasks: Path) -> None:
-    """Unless it was shut down before we were: its exporter was added before us, and is shut down before us."""
+    """Unless it was shut down first: its exporter stands before us and is gone, so that the span counts as lost."""
     with Receiver() as receiver:
-        run_app(f'own_provider()\nreach = reach_otel.instrument(grace=60)\nbot("go")\n{ENDS[end]}', tasks, receiver)
+        out = run_app(
+            f"""
+            import logging; logging.disable()
+            own_provider()
+            reach = reach_otel.instrument(grace=60)
+            bot("go")
+            {ENDS[end]}
+            print(reach.health.errors["evaluation"])
+            """,
+            tasks,
+            receiver,
+        )
+        assert int(out) == 1 - spans
         assert len(receiver.spans("invoke_agent bot")) == 1
         assert len(receiver.spans("reach.evaluate")) == spans
         assert len(receiver.logs("gen_ai.evaluation.result")) == 5
@@ -295,7 +307,8 @@ def test_a_store_that_is_down_does_not_hold_the_application(tasks: Path) -> None
 
 def send(served: Served, name: str) -> Trace:
     """Send one run whose every text is a secret; gives its trace."""
-    trace = Trace(name, agent="bot", offset_seconds=time.time() - 1_796_025_600 - 5)
+    # Long over when the scorer began: of a run that was under way then, it would count a part as missing.
+    trace = Trace(name, agent="bot", offset_seconds=time.time() - 1_796_025_600 - 60)
     trace.call("read_ticket", {"id": SECRET}, {"ok": True, "note": SECRET})
     trace.call("check_inventory", {"sku": SECRET}, error=SECRET)
     trace.call(SECRET, {SECRET: SECRET}, {SECRET: SECRET})
@@ -376,7 +389,7 @@ def test_a_store_that_is_down_does_not_hold_the_service(tasks: Path, tmp_path: P
         served.until(lambda: served.metrics()["reach_scorer_errors_total"] >= 30, "30 faults")
         began = time.monotonic()
         assert served.stop() == 0
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 6
     lines = [line for line in served.said if "evaluation" in line or "opentelemetry" in line]
     assert len(lines) == 1, lines
     assert SECRET not in "".join(served.said)

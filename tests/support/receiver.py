@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -81,6 +83,15 @@ class Receiver:
         while not condition():
             assert time.monotonic() < deadline, f"waited in vain; came {self.spans()} {self.logs()}"
             time.sleep(0.02)
+
+
+@contextmanager
+def hole() -> Iterator[str]:
+    """Give the URL of what takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(50)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 def spans_of(body: bytes, name: str | None = None) -> list[Came]:

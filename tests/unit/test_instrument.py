@@ -174,6 +174,24 @@ def test_a_setting_may_come_from_the_environment(
     assert [(run.task, run.variant) for run in reach.runs()] == [("ticket", "canary")]
 
 
+def test_a_variant_that_the_code_names_on_spans_shows(instrument: Callable[..., Reach], task_file: Path) -> None:
+    """The application's own code is the deployer's: its variant counts under its name, undeclared."""
+    reach = instrument(task_file)
+    with reach_otel.run(task="ticket", variant="v2"):
+        desk("please handle T-17")
+    reach.flush()
+    reach.shutdown()
+    labels = {"task": "ticket", "variant": "v2", "outcome": "success"}
+    assert reach.registry is not None
+    assert reach.registry.get_sample_value("reach_runs_total", labels) == 1
+
+
+def test_a_variant_of_another_form_refuses_to_start(instrument: Callable[..., Reach]) -> None:
+    """It would count as ``other`` in silence."""
+    with pytest.raises(SettingsError, match="variant: found 'prompt v2', want a name of 1 to 64 letters"):
+        instrument(None, variant="prompt v2")
+
+
 def test_without_tasks_runs_count_as_unmatched(instrument: Callable[..., Reach]) -> None:
     """No task file is needed to start."""
     reach = instrument(None)
@@ -576,6 +594,69 @@ def test_a_child_that_forks_while_the_worker_is_busy_works(tmp_path: Path, task_
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == [0] * 10
+
+
+UNDER_WAY = "a run that was under way when instrument() was called is not scored: call it earlier"
+
+
+@pytest.mark.parametrize("scope", ["trace", "agent", "conversation"])
+def test_what_begins_within_a_span_that_was_open_is_scored(
+    scope: str, instrument: Callable[..., Reach], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program, notebook, test or request around the first call of all is no run that was under way."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    with provider.get_tracer("app").start_as_current_span("main"):
+        reach = instrument(tracer_provider=provider, run_scope=scope, idle=0.2)
+        desk("please handle T-17")
+    assert reach.flush()
+    wait_for(lambda: not reach.runs())
+    assert exposed(reach, "reach_runs_total") == 1
+    assert exposed(reach, "reach_scorer_incomplete_runs_total") == 0
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("ends", ["before", "after", "never"])
+def test_a_span_around_it_that_was_open_decides_no_score(ends: str, instrument: Callable[..., Reach]) -> None:
+    """Whether it ends while its runs are waited for, after their verdict, or not until the scorer does."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    cell = provider.get_tracer("app").start_span("notebook")
+    reach = instrument(tracer_provider=provider, parent_wait=0.1 if ends == "after" else 60)
+    with trace.use_span(cell):
+        desk("please handle T-17")
+        with reach_otel.run(task="ticket") as run:
+            desk("please handle T-17")
+    assert reach.flush()
+    if ends == "after":
+        wait_for(lambda: not reach.runs())
+    if ends != "never":
+        cell.end()
+    assert reach.shutdown()
+    for run_id in (run.id, format(cell.get_span_context().trace_id, "032x")):
+        assert finished(reach, run_id)["outcome"] == "success"
+    assert exposed(reach, "reach_runs_total") == 2
+    assert exposed(reach, "reach_scorer_incomplete_runs_total") == 0
+
+
+def test_a_run_that_was_under_way_is_told_of_once(
+    instrument: Callable[..., Reach], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is counted and not scored; the log says so, says what to do, and names nothing of the run."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    attributes = {"gen_ai.operation.name": "invoke_agent"}
+    early = [provider.get_tracer("app").start_span("invoke_agent x", attributes=attributes) for _ in range(2)]
+    reach = instrument(tracer_provider=provider)
+    for span in early:
+        span.end()
+    reach.shutdown()
+    assert exposed(reach, "reach_runs_total") == 0
+    assert exposed(reach, "reach_scorer_incomplete_runs_total") == 2
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(logging.WARNING, UNDER_WAY)]
+
+
+def exposed(reach: Reach, name: str) -> float:
+    """Add up the samples of this name."""
+    assert reach.registry is not None
+    return sum(s.value for metric in reach.registry.collect() for s in metric.samples if s.name == name)
 
 
 def test_a_run_that_was_under_way_at_a_fork_is_the_parents(tmp_path: Path, task_file: Path) -> None:

@@ -20,13 +20,13 @@ ROWS = (
     ("__main__", "cli", "testing"),
     ("demo",),
     ("instrument",),
-    ("service", "processor", "offline"),
+    ("service", "processor", "provider", "offline"),
     ("settings",),
     ("worker",),
     ("publish",),
     ("engine",),
     ("task", "span", "api"),
-    ("errors", "names", "clock"),
+    ("errors", "names", "clock", "version"),
 )
 HEIGHT = {part: len(ROWS) - n for n, row in enumerate(ROWS) for part in row}
 FACADE = "__init__"  # the package itself, which only hands out what the rows have

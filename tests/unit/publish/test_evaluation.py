@@ -20,20 +20,22 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
+import reach_otel
 from reach_otel import names
 from reach_otel.engine import Engine, Limits, Root, RunClosed
 from reach_otel.engine.record import Record, TrapRecord
 from reach_otel.publish.emit import Evaluations
 from reach_otel.publish.evaluation import LABELS, STATES_MAX, attributes, evaluations
+from reach_otel.publish.failures import Failures
 from reach_otel.publish.labels import TaskLabels
-from reach_otel.publish.outlet import QUEUE_MAX, Failures, Outlet, RunIds, Sender, SpanQueue
+from reach_otel.publish.outlet import QUEUE_MAX, Outlet, RunIds, Sender, SpanQueue
 from reach_otel.publish.variants import Variants
 from reach_otel.settings import otlp_protocol
 from reach_otel.span import normalise, normalise_log
 from reach_otel.span.read_proto import read_logs, read_spans
 from reach_otel.span.step import Step
 from reach_otel.task import Tasks, load_task_text
-from tests.support.receiver import Came, logs_of, spans_of
+from tests.support.receiver import Came, hole, logs_of, spans_of
 from tests.support.records import milestone, record
 from tests.support.steps import Steps
 from tests.unit.publish.scrape import PINNED, TICKET, ticket_run
@@ -59,7 +61,7 @@ class Store:
         self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
         self.loggers = LoggerProvider(shutdown_on_exit=False)
         self.loggers.add_log_record_processor(log_export.SimpleLogRecordProcessor(self._logs))
-        self.faults: list[Exception] = []
+        self.faults: list[tuple[Exception | None, int]] = []
         self.tasks = tasks
         self.evaluations = Evaluations(
             tasks,
@@ -67,7 +69,7 @@ class Store:
             **{
                 "tracer_provider": lambda: self.tracers,
                 "logger_provider": lambda: self.loggers,
-                "failed": self.faults.append,
+                "failed": lambda error, n: self.faults.append((error, n)),
                 **options,
             },
         )
@@ -253,12 +255,12 @@ def test_large_tasks_are_told_in_short() -> None:
     """An explanation names ten milestones, the lists all; beyond 64 milestones there is no attribute for each."""
     made = record(milestones=tuple(milestone(f"m{n}", "missed", layer=n + 1) for n in range(STATES_MAX)))
     assert explained("reach.depth", made).endswith("m8, m9 and 54 more")
-    span = attributes(made, LABELS_OF_TICKET, "v")
+    span = attributes(made, "ab" * 16, LABELS_OF_TICKET, "v")
     assert len(span["reach.milestones.missed"]) == STATES_MAX  # type: ignore[arg-type]
     assert span["reach.milestone.m63.state"] == "missed"
     assert len(span) < 128 - len(names.FINDINGS), "the SDK's limit"
     more = record(milestones=tuple(milestone(f"m{n}") for n in range(STATES_MAX + 1)))
-    assert "reach.milestone.m1.state" not in attributes(more, LABELS_OF_TICKET, "v")
+    assert "reach.milestone.m1.state" not in attributes(more, "ab" * 16, LABELS_OF_TICKET, "v")
 
 
 # Which runs.
@@ -364,14 +366,19 @@ def test_nothing_that_stood_in_a_span_is_told() -> None:
     [
         ("ab" * 16, True),
         ("ab" * 16 + "-" + "cd" * 8, True),
+        (reach_otel.run().id, True),
+        ("5f" * 16, False),
+        ("5f" * 16 + "-" + "cd" * 8, False),
+        ("ab" * 16 + "-ann", False),
+        ("reach-ann@example.org", False),
         ("13800138000", False),
         ("ann@example.org", False),
         ("AB" * 16, False),
     ],
 )
 def test_only_ids_that_tracing_makes_are_told(run: str, is_told: bool) -> None:
-    """A conversation's id may be a telephone number."""
-    assert (attributes(record(run), LABELS_OF_TICKET, "v").get("reach.run.id") == run) == is_told
+    """A conversation's id may be a telephone number, or look just like a trace's."""
+    assert (attributes(record(run), "ab" * 16, LABELS_OF_TICKET, "v").get("reach.run.id") == run) == is_told
 
 
 def test_what_is_emitted_is_no_step_when_it_comes_back() -> None:
@@ -407,13 +414,34 @@ def boom(*_: Any, **__: Any) -> Any:
 
 
 def test_what_a_provider_raises_is_told_and_goes_no_further() -> None:
-    """The events come though the span failed, and the other way round; each fault is told once a verdict."""
+    """The events come though the span failed, and the other way round; each span and event counts that is lost."""
     store = Store(tracer_provider=boom)
     store.score(ticket_run())
-    assert (len(store.logs), len(store.faults)) == (4, 1)
+    assert (len(store.logs), [n for _, n in store.faults]) == (4, [1])
     store = Store(logger_provider=boom)
     store.score(ticket_run())
-    assert (len(store.spans), len(store.faults)) == (1, 1)
+    assert (len(store.spans), [n for _, n in store.faults]) == (1, [4])
+
+
+def test_after_the_end_of_a_provider_nothing_is_given_to_it() -> None:
+    """What it would not take any more is counted, one for the span and each event; the other provider is told."""
+    store = Store()
+    store.evaluations.takes_spans = False
+    store.score(ticket_run())
+    assert (store.spans, len(store.logs), store.faults) == ([], 4, [(None, 1)])
+    store.evaluations.takes_spans, store.evaluations.takes_events = True, False
+    store.score(ticket_run(2))
+    assert (len(store.spans), len(store.logs), store.faults[1:]) == (1, 4, [(None, 4)])
+
+
+def test_the_parts_of_a_verdict_are_those_that_are_told() -> None:
+    """A provider that is not there loses nothing; one that cannot be had loses the verdict."""
+    store = Store()
+    closed = store.score(ticket_run(fail=True))
+    assert store.evaluations.parts(closed) == len(store.spans) + len(store.logs) == 6
+    assert Store(tracer_provider=lambda: None).evaluations.parts(closed) == 5
+    assert Store(logger_provider=lambda: None).evaluations.parts(closed) == 1
+    assert Store(logger_provider=boom).evaluations.parts(closed) == 1
 
 
 # The outlet of our own.
@@ -496,21 +524,46 @@ def test_after_its_end_a_sender_begins_nothing() -> None:
     assert (slow.sent, errors["evaluation"]) == (1, 2)
 
 
-def test_a_store_that_is_not_there_keeps_nobody() -> None:
-    """Emitting takes no time, ending a bounded one, and both spans and events count as failed."""
+@pytest.mark.parametrize("is_refused", [True, False])
+@pytest.mark.parametrize("wait_seconds", [0, 1.5])  # the queue is looked at each second: a batch is under way then
+def test_a_store_that_is_not_there_keeps_nobody(is_refused: bool, wait_seconds: float) -> None:
+    """Emitting takes no time, ending not more than it is given, and both spans and events count as failed."""
     errors = Counter[str]()
-    outlet = Outlet("http://127.0.0.1:9", None, Failures(lambda: errors))
-    store = Store(
-        tracer_provider=lambda: outlet.tracer_provider,
-        logger_provider=lambda: outlet.logger_provider,
-        before=outlet.expect,
-    )
-    began = time.monotonic()
-    store.score(ticket_run(fail=True))
-    assert time.monotonic() - began < 1
-    outlet.close(0.5)
-    assert time.monotonic() - began < 12
-    assert errors["evaluation"] == 6
+    with hole() as address:
+        outlet = Outlet("http://127.0.0.1:9" if is_refused else address, None, Failures(lambda: errors))
+        store = Store(
+            tracer_provider=lambda: outlet.tracer_provider,
+            logger_provider=lambda: outlet.logger_provider,
+            before=outlet.expect,
+        )
+        began = time.monotonic()
+        store.score(ticket_run(fail=True))
+        assert time.monotonic() - began < 1
+        time.sleep(wait_seconds)
+        began = time.monotonic()
+        outlet.close(began + 0.5)
+        assert time.monotonic() - began < 1.5
+        assert errors["evaluation"] == 6
+
+
+def test_what_is_under_way_when_it_is_given_up_counts_once() -> None:
+    """It is counted then, not again when it fails at last; what was sent before is not."""
+    errors, slow = Counter[str](), Slow()
+    sender = Sender(slow, Failures(lambda: errors))
+    assert all(sender.has_room() for _ in range(5))
+    slow.may.set()
+    sender.export([1])
+    slow.may.clear()
+    thread = threading.Thread(target=sender.export, args=([2, 3],))
+    thread.start()
+    sender.give_up()
+    sender.give_up()
+    assert errors["evaluation"] == 4
+    sender.end_at(time.monotonic())
+    sender.export([4, 5])
+    slow.may.set()
+    thread.join()
+    assert errors["evaluation"] == 4
 
 
 # Settings.

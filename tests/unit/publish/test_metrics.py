@@ -415,6 +415,7 @@ def test_a_dropped_run_leaves_the_live_gauges(scrape: Scrape) -> None:
         (Counted("fault", "cel", 2), "reach_scorer_condition_faults_total", {"reason": "cel"}),
         (Counted("overflow", "actions", 2), "reach_scorer_spans_dropped_total", {"reason": "actions_max"}),
         (Counted("incomplete", "began_before", 2), "reach_scorer_incomplete_runs_total", {"reason": "began_before"}),
+        (Counted("incomplete", "no_root", 2), "reach_scorer_incomplete_runs_total", {"reason": "no_root"}),
         (Counted("merged", "span", 2), "reach_scorer_runs_merged_total", {}),
         (Counted("skew", "negative_duration", 2), "reach_scorer_odd_spans_total", {"reason": "negative_duration"}),
     ],

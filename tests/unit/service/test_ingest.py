@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -230,8 +231,11 @@ def test_what_this_package_sent_about_a_run_is_neither_scored_nor_kept(make: Cal
     assert not rig.service.scorer.health.dropped().total()
 
 
-def test_a_run_under_way_at_the_first_start_is_counted(make: Callable[..., Rig]) -> None:
+def test_a_run_under_way_at_the_first_start_is_counted(
+    make: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
     """Not scored: a part of it may be elsewhere. One of the past is scored; a restart with the file is no new start."""
+    caplog.set_level(logging.INFO, "reach_otel.publish.notice")
     rig = make()
     since_ns = rig.service.journal.since_ns
     assert since_ns is not None
@@ -259,6 +263,9 @@ def test_a_run_under_way_at_the_first_start_is_counted(make: Callable[..., Rig])
     post("past", -2, -1)
     post("now", 0.5, 1)
     until((2, 1))
+    [told] = [record for record in caplog.records if record.name == "reach_otel.publish.notice"]
+    assert told.levelno == logging.INFO
+    assert "reach_scorer_incomplete_runs_total counts" in told.getMessage()
     rig.client.__exit__(None, None, None)
     rig = make()
     assert rig.service.journal.since_ns == since_ns
