@@ -113,10 +113,12 @@ def test_a_verdict_is_told_only_once_it_is_safe(make: Callable[..., Rig]) -> Non
     """Until the database has it, the record is among those that are closing, where who asks can find it."""
     rig = make()
     rig.scorer.start()
+    scorer_gate, gate = threading.Event(), threading.Event()
+    rig.scorer._ask(lambda _: scorer_gate.wait(10))  # no verdict before the database is at a halt
     rig.take(call("t1", "a"), root("t1"))
-    gate = threading.Event()
     assert rig.journal is not None
     rig.journal.run(lambda _: gate.wait(10))
+    scorer_gate.set()
     until(lambda: "t1" in rig.scorer.closing)
     assert rig.verdicts() == []
     found = asyncio.run(rig.scorer.record("t1"))
