@@ -81,7 +81,8 @@ def test_an_exporter_in_the_path_of_each_span_holds_no_score(instrument: Callabl
     assert time.monotonic() - began < 2
     told = len(verdicts(exporter))
     assert told >= 5
-    assert told + counted(reach) == 3_000
+    # The one that is just being exported when the time is up counts as not told, and may still arrive.
+    assert 3_000 <= told + counted(reach) <= 3_001
     time.sleep(2 * SECONDS)
     assert len(verdicts(exporter)) <= told + 1, "one may have been under way"
 
