@@ -28,7 +28,7 @@ from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, Dynam
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards import house
+from dashboards import house, queries
 from dashboards.frame import DATASOURCE
 from dashboards.house import Column, Limit
 
@@ -69,6 +69,14 @@ def graph(
             common.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.DASHED)
         )
     return panel
+
+
+def quantiles(
+    title: str, description: str, histogram: str, *, of: tuple[str, ...] = queries.PICKED, dots: bool = True
+) -> timeseries.Panel:
+    """Draw the quantiles of durations over time; with dots where the histogram names runs."""
+    lines = [over_time(queries.quantile(q, histogram, of=of), name) for name, q in queries.QUANTILES.items()]
+    return graph(title, description, house.SECONDS, *(map(exemplars, lines) if dots else lines))
 
 
 def number(

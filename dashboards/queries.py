@@ -16,6 +16,8 @@ PICKED: Final = (TASK, 'variant=~"$variant"')
 KNOWN_OUTCOME: Final = ('outcome!~"evicted|overflow"',)
 """Runs of which one knows how they ended: evicted ones were not seen to the end, and `overflow` holds good and bad."""
 
+QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
 INSTANCE: Final = 'instance=~"$instance"'
 JOB: Final = 'job="reach-otel"'
 

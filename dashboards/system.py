@@ -12,7 +12,6 @@ from reach_otel import names
 
 JOB = (queries.JOB,)
 MASKED = ('action="masked"',)
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def dashboard() -> Dashboard:
@@ -59,7 +58,7 @@ def concurrency() -> timeseries.Panel:
 
 
 def run_duration() -> timeseries.Panel:
-    return _quantiles(
+    return panels.quantiles(
         "Duration of runs",
         "From the first step of a run to its last. A dot is a run, and leads to its trace.",
         names.RUN_DURATION_SECONDS,
@@ -67,7 +66,7 @@ def run_duration() -> timeseries.Panel:
 
 
 def model_duration() -> timeseries.Panel:
-    return _quantiles(
+    return panels.quantiles(
         "Duration of model calls",
         "What agents wait for models. A dot is a run with such a call.",
         names.MODEL_DURATION_SECONDS,
@@ -75,7 +74,7 @@ def model_duration() -> timeseries.Panel:
 
 
 def tool_duration() -> timeseries.Panel:
-    return _quantiles(
+    return panels.quantiles(
         "Duration of tool calls",
         "What agents wait for tools, failed calls included. A dot is a run with a failed call, and leads to its trace.",
         names.TOOL_DURATION_SECONDS,
@@ -116,7 +115,7 @@ def tools() -> table.Panel:
         Column("Calls", calls, house.COUNT, decimals=0),
         *(
             Column(name, queries.quantile(q, names.TOOL_DURATION_SECONDS, "tool", over=queries.grown), house.SECONDS)
-            for name, q in QUANTILES.items()
+            for name, q in queries.QUANTILES.items()
         ),
         by={"tool": "Tool"},
         width=12,
@@ -307,8 +306,3 @@ def files() -> timeseries.Panel:
         ),
         top=1,
     )
-
-
-def _quantiles(title: str, description: str, histogram: str) -> timeseries.Panel:
-    lines = [panels.over_time(queries.quantile(q, histogram), name) for name, q in QUANTILES.items()]
-    return panels.graph(title, description, house.SECONDS, *map(panels.exemplars, lines))

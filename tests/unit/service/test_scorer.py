@@ -113,6 +113,7 @@ def test_a_verdict_is_told_only_once_it_is_safe(make: Callable[..., Rig]) -> Non
     """Until the database has it, the record is among those that are closing, where who asks can find it."""
     rig = make()
     rig.scorer.start()
+    until(lambda: not rig.scorer.is_replaying)  # it reads the database, which would be at a halt
     scorer_gate, gate = threading.Event(), threading.Event()
     rig.scorer._ask(lambda _: scorer_gate.wait(10))  # no verdict before the database is at a halt
     rig.take(call("t1", "a"), root("t1"))
