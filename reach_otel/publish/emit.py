@@ -22,7 +22,7 @@ from opentelemetry.trace import (
 from reach_otel import names
 from reach_otel.engine.events import Event, Root, RunClosed
 from reach_otel.publish.evaluation import attributes, evaluations, identity
-from reach_otel.publish.labels import TaskLabels
+from reach_otel.publish.labels import LabelsByTask
 from reach_otel.version import version
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class Evaluations:
         before: Callable[[Record], object] | None = None,
         remote: bool = False,
     ) -> None:
-        self._labels = {task.name: TaskLabels(task) for task in tasks}
-        self._labels[names.UNMATCHED] = TaskLabels.unmatched(tasks)
+        self._labels = LabelsByTask(tasks)
         self._variants = variants
         self._tracers: _Latest[Tracer] = _Latest(tracer_provider, lambda made: made.get_tracer(*SCOPE))
         self._event_loggers: _Latest[Logger] = _Latest(logger_provider, lambda made: made.get_logger(*SCOPE))
@@ -90,17 +89,14 @@ class Evaluations:
         try:
             number = int(self._tracers.get() is not None)
             if self._event_loggers.get() is not None:
-                number += sum(1 for _ in evaluations(event.record, self._labels_of(event.record)))
+                number += sum(1 for _ in evaluations(event.record, self._labels[event.record.task]))
         except Exception:  # noqa: BLE001 - a provider that cannot be had would not have taken it
             return 1
         return number
 
-    def _labels_of(self, record: Record) -> TaskLabels:
-        return self._labels.get(record.task) or self._labels[names.UNMATCHED]
-
     def _emit(self, event: RunClosed, root: Root, context: Context) -> None:
         record = event.record
-        labels = self._labels_of(record)
+        labels = self._labels[record.task]
         variant = labels.variant or self._variants.label(record.variant, event.variant_by)
         if self._before is not None:
             self._before(record)

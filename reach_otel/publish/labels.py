@@ -12,7 +12,7 @@ from reach_otel.task.glob import matcher
 
 if TYPE_CHECKING:
     from reach_otel.engine.action import Action
-    from reach_otel.task import Task
+    from reach_otel.task import Task, Tasks
 
 OTHER: Final = "other"
 UNKNOWN: Final = "unknown"
@@ -29,8 +29,10 @@ TOOL_NOT_ALLOWED: Final = "tool_not_allowed"
 RULES: Final = (FORBIDDEN_TOOL, TOOL_NOT_ALLOWED)
 TIERS: Final = ("outcome", "trajectory", "system")
 STEP_KINDS: Final = ("agent", "model", "tool", "plan", "handoff", "retrieval", OTHER)
-SENSITIVE_KINDS: Final = ("unspecified",)  # the Collector's processor does not say what it masked
-SENSITIVE_ACTIONS: Final = ("masked",)
+UNSPECIFIED: Final = "unspecified"  # the Collector's processor does not say what it masked
+MASKED: Final = "masked"
+SENSITIVE_KINDS: Final = (UNSPECIFIED,)
+SENSITIVE_ACTIONS: Final = (MASKED,)
 ATS: Final = ("5", "10")
 REASONS: Final = {
     "L0": ("intent_missed", "no_action"),
@@ -119,6 +121,17 @@ class TaskLabels:
         if self._forbids(tool):
             return FORBIDDEN_TOOL
         return TOOL_NOT_ALLOWED if action.kind == "tool" else None
+
+
+class LabelsByTask(dict[str, TaskLabels]):
+    """Hold the labels of all loaded tasks by name; a task that is not loaded, as a span may name one, is unmatched."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        super().__init__((task.name, TaskLabels(task)) for task in tasks)
+        self[names.UNMATCHED] = TaskLabels.unmatched(tasks)
+
+    def __missing__(self, _: str) -> TaskLabels:
+        return self[names.UNMATCHED]
 
 
 def break_points() -> Iterator[tuple[str, str]]:

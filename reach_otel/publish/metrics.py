@@ -15,7 +15,16 @@ from reach_otel import names
 from reach_otel.engine.events import Counted, Event, RunChanged, RunClosed, RunDropped, RunMerged
 from reach_otel.publish.catalog import DECLARED_METRICS, LIVE_METRICS, TASK_METRICS
 from reach_otel.publish.health import Health, Scorer
-from reach_otel.publish.labels import OTHER, OVERFLOW, REASONS, STEP_KINDS, TaskLabels
+from reach_otel.publish.labels import (
+    MASKED,
+    OTHER,
+    OVERFLOW,
+    REASONS,
+    STEP_KINDS,
+    UNSPECIFIED,
+    LabelsByTask,
+    TaskLabels,
+)
 from reach_otel.publish.live import LiveRuns
 from reach_otel.publish.series import Family, Group, Series, Trace, declared
 from reach_otel.publish.timeouts import timeouts
@@ -51,8 +60,7 @@ class Metrics:
         trust_spans: bool = False,
     ) -> None:
         """``trust_spans``: the application's own code makes them, so a variant that only a span names may show."""
-        self._labels = {task.name: TaskLabels(task) for task in tasks}
-        self._labels[names.UNMATCHED] = TaskLabels.unmatched(tasks)
+        self._labels = LabelsByTask(tasks)
         families = [Family(metric, label_budget) for metric in (*TASK_METRICS, *LIVE_METRICS)]
         self._families = {family.name: family for family in families}
         fixed = [name for name in (variant, *(task.variant for task in tasks)) if name]
@@ -93,9 +101,7 @@ class Metrics:
         yield from self._scorer.collect()
 
     def _board(self, task: str, variant: str | None, by: VariantBy | None) -> Board:
-        labels = self._labels.get(task)
-        if labels is None:  # named by a span, and not loaded
-            labels = self._labels[names.UNMATCHED]
+        labels = self._labels[task]
         key = (labels.name, labels.variant or self.variants.label(variant, by))
         board = self._boards.get(key) or self._boards.get((labels.name, OVERFLOW))
         if board is None:
@@ -135,7 +141,7 @@ class Board:
             self.groups[names.TIMEOUTS_TOTAL][(stage,)].inc(1, trace)
         for kind, number in event.masked:
             where = kind if kind in STEP_KINDS else OTHER
-            self.groups[names.SENSITIVE_TOTAL][("unspecified", where, "masked")].inc(number, trace)
+            self.groups[names.SENSITIVE_TOTAL][(UNSPECIFIED, where, MASKED)].inc(number, trace)
         model_seconds = self.one(names.MODEL_DURATION_SECONDS)
         for call in event.models:
             model_seconds.observe(call.seconds, trace)
