@@ -111,8 +111,7 @@ class Evidence:
         if step.conversation_id is not None and (self.conversation is None or step.start_ns <= self.conversation[0][0]):
             self._said("conversation", step, step.conversation_id)
         if step.variant is not None:
-            variant = ((step.start_ns, step.span_id), step.variant, step.variant_on_span)
-            self.variant = variant if self.variant is None else min(self.variant, variant)
+            self._said("variant", step, step.variant, step.variant_on_span)
         if step.agent is not None and step.agent not in self.agents:
             self.agents, learned = (*self.agents, step.agent)[:SEEN_MAX], True
         if step.service is not None and step.service not in self.services:
@@ -125,10 +124,10 @@ class Evidence:
             learned = self._knew(step, chooser) or learned
         return learned
 
-    def _said(self, field: str, step: Step, value: str) -> bool:
+    def _said(self, field: str, step: Step, *values: str | bool) -> bool:
         """Keep what the earliest step says; says whether that is this one."""
-        said = ((step.start_ns, step.span_id), value)
-        earlier: Said | None = getattr(self, field)
+        said = ((step.start_ns, step.span_id), *values)
+        earlier: tuple[object, ...] | None = getattr(self, field)
         if earlier is not None and earlier <= said:
             return False
         setattr(self, field, said)

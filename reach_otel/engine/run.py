@@ -283,21 +283,24 @@ class Run:
     @property
     def variant(self) -> str | None:
         """Name what is compared (SPEC 2)."""
-        evidence = self.evidence
-        said = evidence.variant or evidence.version or evidence.model
-        return self.plan.task.variant or (said[1] if said is not None else None)
+        return self._variant[0]
 
     @property
     def variant_by(self) -> VariantBy | None:
         """Say where :attr:`variant` comes from."""
-        if self.plan.task.variant:
-            return "task"
-        evidence = self.evidence
+        return self._variant[1]
+
+    @property
+    def _variant(self) -> tuple[str | None, VariantBy | None]:
+        fixed, evidence = self.plan.task.variant, self.evidence
+        if fixed:
+            return fixed, "task"
         if evidence.variant:
-            return "span" if evidence.variant[2] else "named"
+            _, name, on_span = evidence.variant
+            return name, "span" if on_span else "named"
         if evidence.version:
-            return "named"
-        return "model" if evidence.model else None
+            return evidence.version[1], "named"
+        return (evidence.model[1], "model") if evidence.model else (None, None)
 
     @property
     def agent(self) -> str | None:
