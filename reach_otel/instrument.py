@@ -351,11 +351,11 @@ class Reach:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-        from reach_otel.publish.exporters import TRACES_PATH  # noqa: PLC0415
+        from reach_otel.publish.exporters import TRACES_PATH, bearer  # noqa: PLC0415
 
-        headers = {"Authorization": f"Bearer {settings.token}"} if settings.token else None
+        endpoint = f"{settings.endpoint}{TRACES_PATH}"
         yield RunMarker()
-        yield BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{settings.endpoint}{TRACES_PATH}", headers=headers))
+        yield BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, headers=bearer(settings.token)))
 
     # Owner thread.
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx2
 
 from reach_otel.errors import InputError, StateError
+from reach_otel.publish.exporters import bearer
 from reach_otel.settings import parse
 
 SILENCE_SECONDS: Final = 45.0  # three heartbeats of the service
@@ -42,7 +43,7 @@ class Feed:
         self._last_id = ""
         address = _read("URL", partial(parse.url, token="--token or REACH_SERVE_READ_TOKEN"), url)
         token = _read("--token", parse.token, token)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = bearer(token)
         try:
             self._client = httpx2.Client(base_url=address or "", headers=headers, timeout=ANSWER_SECONDS)
             if not self._client.base_url.host:

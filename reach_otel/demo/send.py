@@ -19,7 +19,7 @@ from reach_otel.demo.desk import Desk
 from reach_otel.demo.fleet import Done, Fleet, Plan
 from reach_otel.demo.stop import asked_to_stop
 from reach_otel.errors import StateError
-from reach_otel.publish.exporters import TRACES_PATH
+from reach_otel.publish.exporters import TRACES_PATH, bearer
 
 LOOK_SECONDS: Final = 0.2
 SUMMARY_SECONDS: Final = 10.0
@@ -135,9 +135,8 @@ class _Lost(logging.Handler):
 
 def _knock(endpoint: str, token: str | None, asked: Callable[[], bool]) -> None:
     """Send an empty request, which every taker of OTLP accepts."""
-    request = urllib.request.Request(f"{endpoint}{TRACES_PATH}", b"", {"Content-Type": "application/x-protobuf"})
-    if token is not None:
-        request.add_header("Authorization", f"Bearer {token}")
+    headers = {"Content-Type": "application/x-protobuf", **(bearer(token) or {})}
+    request = urllib.request.Request(f"{endpoint}{TRACES_PATH}", b"", headers)
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Know where OTLP goes, and make the exporters that the standard ``OTEL_*`` variables of an application describe."""
+"""Know how OTLP is addressed, and make the exporters that the standard ``OTEL_*`` variables describe."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ Protocol = Literal["http", "grpc"]
 
 TRACES_PATH: Final = "/v1/traces"  # of OTLP over HTTP
 LOGS_PATH: Final = "/v1/logs"
+
+
+def bearer(token: str | None) -> dict[str, str] | None:
+    """Return the headers that show a token, if there is one."""
+    return {"Authorization": f"Bearer {token}"} if token else None
 
 
 def span_exporter(protocol: Protocol) -> SpanExporter:

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from reach_otel import names
-from reach_otel.publish.exporters import LOGS_PATH, TRACES_PATH, Protocol, log_exporter
+from reach_otel.publish.exporters import LOGS_PATH, TRACES_PATH, Protocol, bearer, log_exporter
 from reach_otel.version import version
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Outlet:
         from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter  # noqa: PLC0415
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
 
-        headers = {"Authorization": f"Bearer {token}"} if token else None
+        headers = bearer(token)
         spans = OTLPSpanExporter(f"{endpoint}{TRACES_PATH}", headers=headers, timeout=cast("int", SEND_SECONDS))
         self._senders = [Sender(spans, failed)]
         self._ids = RunIds()
