@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import pytest
+from tests.support import programs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-HOW: Final = "apt-get install chromium (or name the executable in REACH_TEST_CHROMIUM), and pip install playwright"
 FLAGS: Final = (
     "--headless=new",
     "--no-sandbox",
@@ -37,17 +33,6 @@ document.addEventListener("securitypolicyviolation", (event) => {
 });
 """
 
-# Read at import: a fixture takes every REACH_ variable away.
-_EXECUTABLE: Final = os.environ.get("REACH_TEST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-
-
-def missing(what: str) -> None:
-    """Skip a test for want of a browser; in CI that is a failure, so that these tests cannot quietly go away."""
-    message = f"{what} is not here: {HOW}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
-
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
@@ -55,12 +40,10 @@ def chromium() -> Iterator[Browser]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        missing("playwright")
-        raise
-    if _EXECUTABLE is None:
-        missing("chromium")
+        programs.missing("playwright is not here: pip install playwright")
+    executable = programs.need("chromium")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_EXECUTABLE, args=list(FLAGS))
+        browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
         try:
             yield browser
         finally:

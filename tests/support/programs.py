@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import pytest
 
@@ -19,7 +19,12 @@ def need(name: str) -> Path:
     """Return the executable; without it the test is skipped, or failed in CI, so that it cannot quietly go away."""
     try:
         return find(name, _ENVIRON)
-    except MissingProgram as missing:
-        if _ENVIRON.get("CI") == "true":
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
+    except MissingProgram as error:
+        missing(str(error))
+
+
+def missing(message: str) -> NoReturn:
+    """Skip a test for want of something that it runs; in CI that is a failure."""
+    if _ENVIRON.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
