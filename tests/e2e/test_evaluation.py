@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import reach_otel
+from tests.support.application import run_application
 from tests.support.otlp import Trace
 from tests.support.receiver import Came, Receiver
 from tests.support.service import JSON, Served
@@ -66,27 +64,15 @@ def tasks(tmp_path: Path) -> Path:
 
 def run_app(code: str, tasks: Path, receiver: Receiver, **environ: str) -> str:
     """Run an application as a process of its own that exports to the receiver, and give what it printed."""
-    script = tasks / "app.py"
-    script.write_text(APP + textwrap.dedent(code))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "REACH_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=tasks,
-        env={
-            **kept,
-            "PYTHONPATH": str(Path(reach_otel.__file__).parents[1]),
-            "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
-            "OTEL_LOGS_EXPORTER": "otlp",
-            "OTEL_SERVICE_NAME": "desk",
-            "REACH_TASKS": "shop.task.yaml",
-            "REACH_METRICS_PORT": "none",
-            **environ,
-        },
-    )
+    given = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
+        "OTEL_LOGS_EXPORTER": "otlp",
+        "OTEL_SERVICE_NAME": "desk",
+        "REACH_TASKS": "shop.task.yaml",
+        "REACH_METRICS_PORT": "none",
+        **environ,
+    }
+    done = run_application(APP + textwrap.dedent(code), tasks, **given)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

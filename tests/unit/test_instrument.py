@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import socket
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import urllib.request
@@ -25,6 +21,7 @@ from prometheus_client import CollectorRegistry
 import reach_otel
 from reach_otel import Reach, SettingsError, TaskError
 from reach_otel.api.context import hand
+from tests.support.application import run_application
 
 TICKET = """
 task: ticket
@@ -426,24 +423,10 @@ def test_with_an_endpoint_spans_are_sent_and_not_scored(instrument: Callable[...
 # Processes.
 
 
-def run_python(code: str, tmp_path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    script = tmp_path / "app.py"
-    script.write_text(textwrap.dedent(code))
-    return subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(reach_otel.__file__).parents[1]), **environ},
-    )
-
-
 def test_the_last_spans_are_scored_at_exit(tmp_path: Path, task_file: Path) -> None:
     """An interpreter that exits right after its run still gives the verdict, and does not hang."""
     start = time.monotonic()
-    done = run_python(
+    done = run_application(
         """
         import reach_otel
         reach = reach_otel.instrument("ticket.task.yaml", metrics_port="0", grace=60)
@@ -466,7 +449,7 @@ def test_the_last_spans_are_scored_at_exit(tmp_path: Path, task_file: Path) -> N
 def test_an_exit_with_a_stuck_publisher_is_bounded(tmp_path: Path, task_file: Path) -> None:
     """What hangs does not keep the process from exiting."""
     start = time.monotonic()
-    done = run_python(
+    done = run_application(
         """
         import time, reach_otel
         reach = reach_otel.instrument(metrics_port=None, flush_seconds=0.5)
@@ -550,7 +533,7 @@ def free_range(length: int = 4) -> tuple[int, int]:
 def test_a_forked_child_scores_by_itself(tmp_path: Path, task_file: Path) -> None:
     """A child starts from zero, serves on the next free port, and the parent goes on as before: counters add up."""
     first, last = free_range()
-    done = run_python(FORK, tmp_path, PORTS=f"{first}-{last}")
+    done = run_application(FORK, tmp_path, PORTS=f"{first}-{last}")
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     assert told["status"] == 0
@@ -564,7 +547,7 @@ def test_a_forked_child_scores_by_itself(tmp_path: Path, task_file: Path) -> Non
 
 def test_a_child_that_forks_while_the_worker_is_busy_works(tmp_path: Path, task_file: Path) -> None:
     """Whatever the parent's threads hold at the fork, the child scores and exits."""
-    done = run_python(
+    done = run_application(
         """
         import os, sys, threading
         import reach_otel
@@ -661,7 +644,7 @@ def exposed(reach: Reach, name: str) -> float:
 
 def test_a_run_that_was_under_way_at_a_fork_is_the_parents(tmp_path: Path, task_file: Path) -> None:
     """Its first spans ended in the parent, which scores it; the child counts its copy, and scores what it begins."""
-    done = run_python(
+    done = run_application(
         """
         import json, os, time
         import reach_otel
@@ -700,7 +683,7 @@ def test_a_run_that_was_under_way_at_a_fork_is_the_parents(tmp_path: Path, task_
 def test_a_process_that_has_no_provider_gets_one(tmp_path: Path, task_file: Path) -> None:
     """Without a provider of the application, one is made and set, and exports where the OTEL_* variables say."""
     ingest = Ingest()
-    done = run_python(
+    done = run_application(
         """
         import reach_otel
         from opentelemetry import trace

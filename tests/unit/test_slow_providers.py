@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import reach_otel
 from reach_otel import Reach
 from reach_otel.api.context import hand
+from tests.support.application import run_application
 from tests.support.receiver import hole
 
 SECONDS = 0.1
@@ -130,18 +129,7 @@ def bot(request): return "done"
 
 
 def run_app(code: str, tmp_path: Path, **environ: str) -> list[str]:
-    script = tmp_path / "app.py"
-    script.write_text(APP + textwrap.dedent(code))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "REACH_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        cwd=tmp_path,
-        env={**kept, "PYTHONPATH": str(Path(reach_otel.__file__).parents[1]), "REACH_METRICS_PORT": "none", **environ},
-    )
+    done = run_application(APP + textwrap.dedent(code), tmp_path, REACH_METRICS_PORT="none", **environ)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
