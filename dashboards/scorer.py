@@ -13,7 +13,6 @@ from reach_otel import names
 OURS = (queries.INSTANCE,)
 SCRAPED = (queries.JOB, queries.INSTANCE)
 COLLECTOR = ('job="otelcol"',)
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def dashboard() -> Dashboard:
@@ -88,12 +87,12 @@ def builds() -> table.Panel:
 
 
 def spans() -> timeseries.Panel:
-    return panels.graph(
+    return _growing(
         "Spans a second",
         "Spans that each process takes from its queue. With the Collector's load balancing the lines should lie "
         "together.",
-        house.PER_SECOND,
-        panels.over_time(queries.rate(names.SCORER_SPANS_RECEIVED_TOTAL, "instance", of=OURS), "{{instance}}"),
+        names.SCORER_SPANS_RECEIVED_TOTAL,
+        by="instance",
     )
 
 
@@ -117,11 +116,11 @@ def lag() -> timeseries.Panel:
 
 
 def dropped() -> timeseries.Panel:
-    return _by_reason("Spans dropped", "Spans not scored, by reason.", names.SCORER_SPANS_DROPPED_TOTAL)
+    return _growing("Spans dropped", "Spans not scored, by reason.", names.SCORER_SPANS_DROPPED_TOTAL)
 
 
 def incomplete() -> timeseries.Panel:
-    return _by_reason(
+    return _growing(
         "Incomplete runs",
         "Runs that were under way when a scorer began to take spans, so that a part of them may be elsewhere: counted "
         "here and not scored. Some are usual after a restart.",
@@ -130,7 +129,7 @@ def incomplete() -> timeseries.Panel:
 
 
 def evicted() -> timeseries.Panel:
-    return _by_reason(
+    return _growing(
         "Runs evicted",
         "Runs closed for want of room: raise `runs_max`, or add scorers.",
         names.SCORER_RUNS_EVICTED_TOTAL,
@@ -138,69 +137,66 @@ def evicted() -> timeseries.Panel:
 
 
 def late() -> timeseries.Panel:
-    return panels.graph(
+    return panels.quantiles(
         "Late spans: how late",
         "How long after the verdict on their run spans came that no longer count. Many of a few seconds: raise "
         "`grace`. While another scorer is away, the Collector sends a batch again and again: spans of it that were "
         "scored before count as late here each time, without harm.",
-        house.SECONDS,
-        *(
-            panels.over_time(queries.quantile(q, names.SCORER_LATE_SPAN_AGE_SECONDS, of=OURS), name)
-            for name, q in QUANTILES.items()
-        ),
+        names.SCORER_LATE_SPAN_AGE_SECONDS,
+        of=OURS,
+        dots=False,
     )
 
 
 def duplicates() -> timeseries.Panel:
-    return panels.graph(
+    return _growing(
         "Spans that came twice",
         "Sent again, as an answer was lost, or as the Collector tries a batch again while another scorer is away. "
         "No harm: they are scored once.",
-        house.PER_SECOND,
-        panels.over_time(queries.rate(names.SCORER_DUPLICATES_TOTAL, "instance", of=OURS), "{{instance}}"),
+        names.SCORER_DUPLICATES_TOTAL,
+        by="instance",
     )
 
 
 def odd() -> timeseries.Panel:
-    return _by_reason("Odd spans", "Spans with something odd, scored as far as it goes.", names.SCORER_ODD_SPANS_TOTAL)
+    return _growing("Odd spans", "Spans with something odd, scored as far as it goes.", names.SCORER_ODD_SPANS_TOTAL)
 
 
 def errors() -> timeseries.Panel:
-    return panels.graph(
+    return _growing(
         "Faults of the scorer",
         "By stage. Each is logged once; any is worth a bug report.",
-        house.PER_SECOND,
-        panels.over_time(queries.rate(names.SCORER_ERRORS_TOTAL, "stage", of=OURS), "{{stage}}"),
+        names.SCORER_ERRORS_TOTAL,
+        by="stage",
         width=6,
     )
 
 
 def condition_faults() -> timeseries.Panel:
-    return panels.graph(
+    return _growing(
         "Conditions that failed to tell",
         "A condition of a task file that raised or took too long counts as not held: the task file is at fault.",
-        house.PER_SECOND,
-        panels.over_time(queries.rate(names.SCORER_CONDITION_FAULTS_TOTAL, "reason", of=OURS), "{{reason}}"),
+        names.SCORER_CONDITION_FAULTS_TOTAL,
         width=6,
     )
 
 
 def overflow() -> timeseries.Panel:
-    return panels.graph(
+    return _growing(
         "Label overflow",
         "Runs that were counted under `overflow`, as their metric had no room for a further series.",
-        house.PER_SECOND,
-        panels.over_time(queries.rate(names.SCORER_LABEL_OVERFLOW_TOTAL, "metric", of=OURS), "{{metric}}"),
+        names.SCORER_LABEL_OVERFLOW_TOTAL,
+        by="metric",
         width=6,
     )
 
 
 def merged() -> timeseries.Panel:
-    return panels.graph(
+    return _growing(
         "Runs merged",
         "Runs that turned out to be a part of another: their spans came before those that tie them together.",
-        house.PER_SECOND,
-        panels.over_time(queries.rate(names.SCORER_RUNS_MERGED_TOTAL, "instance", of=OURS), "{{instance}}"),
+        names.SCORER_RUNS_MERGED_TOTAL,
+        by="instance",
         width=6,
     )
 
@@ -218,14 +214,12 @@ def requests() -> timeseries.Panel:
 
 
 def commits() -> timeseries.Panel:
-    return panels.graph(
+    return panels.quantiles(
         "Time to make spans safe",
         "How long the database takes before spans are acknowledged. It is what senders wait for.",
-        house.SECONDS,
-        *(
-            panels.over_time(queries.quantile(q, names.SERVICE_COMMIT_SECONDS, of=OURS), name)
-            for name, q in QUANTILES.items()
-        ),
+        names.SERVICE_COMMIT_SECONDS,
+        of=OURS,
+        dots=False,
     )
 
 
@@ -297,10 +291,7 @@ def collector_failures() -> timeseries.Panel:
     )
 
 
-def _by_reason(title: str, description: str, metric: str) -> timeseries.Panel:
-    return panels.graph(
-        title,
-        description,
-        house.PER_SECOND,
-        panels.over_time(queries.rate(metric, "reason", of=OURS), "{{reason}}"),
-    )
+def _growing(title: str, description: str, metric: str, *, by: str = "reason", width: int = 8) -> timeseries.Panel:
+    """Draw how fast a counter of the scorer grows, by one of its labels."""
+    line = panels.over_time(queries.rate(metric, by, of=OURS), f"{{{{{by}}}}}")
+    return panels.graph(title, description, house.PER_SECOND, line, width=width)
