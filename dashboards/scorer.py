@@ -122,8 +122,8 @@ def dropped() -> timeseries.Panel:
 def incomplete() -> timeseries.Panel:
     return _growing(
         "Incomplete runs",
-        "Runs that were under way when a scorer began to take spans, so that a part of them may be elsewhere: counted "
-        "here and not scored. Some are usual after a restart.",
+        "Runs that were under way when a scorer began to take spans, or soon after without a root, so that a part of "
+        "them may be elsewhere: counted here and not scored. Some are usual when a scorer starts with a new database.",
         names.SCORER_INCOMPLETE_RUNS_TOTAL,
     )
 
